@@ -1,4 +1,4 @@
-"""A weir with a home of its own for each test; one Spark session for the tests that need it."""
+"""A weir with its own home for each test; one Spark session for the tests that need it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from fishweir.pipeline.writer import forget_sets
 
 DATA = Path(os.environ.get("FISHWEIR_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-# Not timed: on a busy machine the first example alone may take seconds. The same examples in every run, so
-# that what lands does not hang on a draw; `make fuzz` draws new ones.
+# No deadline: on a busy machine, the first example alone may take seconds. Every run uses the same examples, so that no
+# merge depends on a random draw; `make fuzz` draws new ones.
 settings.register_profile("fishweir", deadline=None, derandomize=True)
 settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("FISHWEIR_HYPOTHESIS", "fishweir"))
 
 
-# Workers import kinds and conditions of the tests; a JVM may be started by any test, for all that follow.
+# Workers import kinds and conditions of the tests. Any test may start the JVM for all tests that follow.
 root = str(Path(__file__).parents[1])
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
 
@@ -40,12 +40,14 @@ OPEN_FILES = Path("/proc/self/fd")
 
 MEMORY = Path("/dev/shm")
 if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
-    # Homes are many small files. On a disk, making and removing them takes longer than most tests do otherwise.
+    # Homes are many small files. On a disk, creating and removing them takes longer than most tests.
     os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 
 class Compiled(dict[tuple[Any, ...], Any]):
-    """Statements as SQLAlchemy has compiled them: each engine keeps them for itself, and each test opens a new one."""
+    """A shared cache of compiled SQLAlchemy statements: each engine has its own otherwise, and each test opens a new
+    one.
+    """
 
     def get(self, key: tuple[Any, ...], default: Any = None) -> Any:
         return super().get((key[0].name, *key[1:]), default)
@@ -72,15 +74,16 @@ LONGEST = (
     "evaluate/join/test_many_joins.py", "engine/test_many_joins.py", "evaluate/join/test_mmqjp.py",
     "evaluate/join/test_fast_joins.py", "evaluate/join/test_pattern_joins.py", "evaluate/test_selections.py",
 )  # fmt: skip
-"""Files that take long come first, so that no process waits for another at the end."""
+"""Slow files come first, so that no process waits for another at the end."""
 
 SHARED_OUT = LONGEST[:6]
-"""The tests of these files are shared out one by one: a whole one would keep one process busy for too long."""
+"""The tests of these files are distributed individually: a whole file would keep one process busy for too long."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of a file run in one process, and all that use the Spark session: each session takes seconds to start.
-    Those begin first, because they wait for Spark while other processes work."""
+    """Runs all tests of a file in one process, and all that use the Spark session: each session takes seconds to start.
+    The latter begin first, because they wait for Spark while other processes work.
+    """
     here = Path(__file__).parent
     order = {here / name: place for place, name in enumerate(LONGEST)}
     split = {here / name for name in SHARED_OUT}
@@ -97,7 +100,7 @@ def _uses_spark(item: pytest.Item) -> bool:
 
 
 LONGEST_TEST = int(os.environ.get("FISHWEIR_LONGEST_TEST", "480"))
-"""Seconds after which a test has failed. What no signal interrupts is ended by faulthandler a little later."""
+"""Seconds after which a test fails. If no signal can interrupt it, faulthandler ends it a little later."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -115,13 +118,13 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now stays: collecting garbage, as experiments do before each measurement, passes over it."""
+    """Freezes the imported objects, so that garbage collections, as experiments do before measurements, skip them."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_unconfigure() -> None:
-    """Libraries say what was never let go when the interpreter ends."""
+    """Unfreezes the objects, since libraries report objects that were never released at interpreter exit."""
     gc.unfreeze()
     if "FISHWEIR_RECORD_KERNELS" in os.environ:
         from fishweir.evaluate.precompile import record
@@ -130,12 +133,12 @@ def pytest_unconfigure() -> None:
 
 
 left_open = 0
-"""How many files were open after they were closed last: what cannot be closed is not tried again at each test."""
+"""The number of files still open after the last cleanup: files that cannot be closed are not tried again each time."""
 
 
 @pytest.fixture(autouse=True)
 def few_open_files() -> None:
-    """Files of earlier homes are mapped by what is kept per process; Spark's callbacks need numbers below 1,024."""
+    """Closes mapped files of earlier homes that the process caches: Spark's callbacks need descriptors below 1,024."""
     global left_open
     if OPEN_FILES.exists() and len(os.listdir(OPEN_FILES)) > max(400, left_open + 100):
         forget_plans()
@@ -157,7 +160,7 @@ def spark():  # type: ignore[no-untyped-def]
 
 @pytest.fixture
 def weir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Weir]:
-    """A weir without Spark in an empty folder, which is also the current one."""
+    """A weir without Spark in an empty folder, which is also the current folder."""
     monkeypatch.chdir(tmp_path)
     with testing.open(tmp_path / "home") as opened:
         yield opened
@@ -165,7 +168,7 @@ def weir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Weir]:
 
 @pytest.fixture
 def spark_weir(tmp_path: Path, spark, monkeypatch: pytest.MonkeyPatch) -> Iterator[Weir]:  # type: ignore[no-untyped-def]
-    """The same on Spark, where Spark is what is tested."""
+    """The same on Spark, for tests of Spark itself."""
     monkeypatch.chdir(tmp_path)
     with fishweir.open(tmp_path / "home", spark=spark) as opened:
         yield opened

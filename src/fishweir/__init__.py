@@ -1,6 +1,6 @@
 """Fishweir: hundreds of thousands of standing queries over XML, feeds and tuples in one Spark job.
 
-The names below are loaded when they are first used: a Spark worker imports a kernel, not the engine.
+The names below are loaded on first use, so that a Spark worker imports a kernel without the engine.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,17 +1,17 @@
-"""Errors by whose fault it is; all under one base class."""
+"""Errors by who is at fault, all with one base class."""
 
 from __future__ import annotations
 
 
 class FishweirError(Exception):
-    """Base of all errors that Fishweir raises on purpose."""
+    """Base class of all errors that Fishweir raises on purpose."""
 
 
 class QueryError(FishweirError):
-    """A statement cannot be taken: unknown stream, duplicate name, unbound variable.
+    """A statement is refused: unknown stream, duplicate name, unbound variable.
 
-    Where the place is known the message says line and column and shows the line with a caret.
-    `text` is the whole script, `line` and `column` count in it from 1.
+    If the position is known, the message contains line and column and shows the line with a caret. `text` is the whole
+    script; `line` and `column` are positions in it, counted from 1.
     """
 
     def __init__(self, message: str, text: str = "", line: int | None = None, column: int | None = None) -> None:
@@ -22,7 +22,7 @@ class QueryError(FishweirError):
 
 
 class QuerySyntaxError(QueryError):
-    """A statement does not parse: where, the line with a caret, and what was expected."""
+    """A statement does not parse. The message shows the position, the line with a caret, and what was expected."""
 
 
 class SourceError(FishweirError):
@@ -38,11 +38,11 @@ class HomeError(FishweirError):
 
 
 class BacklogError(FishweirError):
-    """More entries wait to be evaluated than may wait: publish again later."""
+    """Too many entries wait to be evaluated. The caller should publish again later."""
 
 
 class CannotWrite(HomeError, OSError):
-    """A file of the home cannot be written: no space, no right. Whoever can wait tries again."""
+    """A file of the home cannot be written: no space, no permission. Callers that can wait try again."""
 
     def __init__(self, number: int, message: str) -> None:
         OSError.__init__(self, number, message)
@@ -52,7 +52,7 @@ class CannotWrite(HomeError, OSError):
 
 
 def caret(text: str, line: int, column: int) -> str:
-    """The offending line with a caret under the column, or nothing where there is no text."""
+    """The offending line with a caret under the column, or an empty text if there is no source text."""
     lines = text.splitlines()
     if not 1 <= line <= len(lines):
         return ""

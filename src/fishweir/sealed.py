@@ -1,8 +1,8 @@
-"""Files of a home: written whole, sealed with a checksum, verified when they are read.
+"""Files of a home: written atomically, sealed with a checksum, verified when they are read.
 
-A *seal* is the length of a file and the xxh3 of its content. Whoever refers to a file that is written once keeps its
-seal (the list of a log's segments, a commit); a process verifies a file the first time it reads it. Files of JSON and
-of arrays carry their seal themselves. Whatever is wrong with a file is a `HomeError` that names it and says what to do.
+A *seal* is the length of a file and the xxh3 hash of its content. Each reference to a write-once file contains its seal
+(in the segment list of a log, or in a commit). A process verifies a file when it first reads it. JSON files and array
+files contain their own seal. Every defect of a file raises a `HomeError` that names the file and the remedy.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DIGITS = 16
 SMALL = 1 << 18
 
 Stamp = tuple[int, int, int]
-"""Size, time of change and inode of a file."""
+"""Size, modification time and inode of a file."""
 
 
 def damaged(path: Path, wrong: str, to_do: str = TO_DO) -> HomeError:
@@ -41,7 +41,7 @@ def damaged(path: Path, wrong: str, to_do: str = TO_DO) -> HomeError:
 
 @contextmanager
 def reading(path: Path, to_do: str = TO_DO) -> Iterator[None]:
-    """What goes wrong while a file is read is an error that names it."""
+    """Turns errors while a file is read into an error that names the file."""
     try:
         yield
     except CannotWrite:
@@ -58,7 +58,7 @@ def reading(path: Path, to_do: str = TO_DO) -> Iterator[None]:
 
 @contextmanager
 def writing(path: Path, temporary: Path | None = None) -> Iterator[None]:
-    """What goes wrong while a file is written is an error that names it; the temporary file is removed then."""
+    """Turns errors while a file is written into an error that names the file, and removes the temporary file."""
     try:
         yield
     except OSError as error:
@@ -77,10 +77,10 @@ def digest(data: bytes | memoryview) -> str:
 
 
 def seal_of(path: Path, start: int = 0) -> str:
-    """The seal of a file as it is on disk: its length, and the checksum of what is behind `start`."""
+    """The seal of a file as it is on disk: its length, and the checksum of the bytes from `start` on."""
     with reading(path), open(path, "rb", buffering=0) as file:
         length = os.fstat(file.fileno()).st_size
-        if length <= SMALL:  # cheaper than to map it
+        if length <= SMALL:  # cheaper than mapping the file
             content = file.read()
             return f"{len(content)}:{digest(memoryview(content)[start:])}"
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data)[start:] as rest:
@@ -88,15 +88,16 @@ def seal_of(path: Path, start: int = 0) -> str:
 
 
 def verify(path: Path, seal: str, start: int = 0) -> Stamp:
-    """Raises what is wrong with a file that was written once; reads it the first time only. Its stamp."""
+    """Verifies a write-once file and returns its stamp. Only the first call reads the file."""
     now = stamp(path)
     _verify(path, seal, start, now)
     return now
 
 
 def stamp(path: Path) -> Stamp:
-    """What tells a file from what was there before: whatever is kept of one by its stamp is read again when the file
-    has changed. A file that is mapped and then cut off would end the process."""
+    """Distinguishes a file from earlier files at the same path: data cached by stamp is read again after a change.
+    Truncating a file while it is mapped would crash the process.
+    """
     try:
         now = os.stat(path)
     except OSError:
@@ -115,7 +116,7 @@ def _verify(path: Path, seal: str, start: int, now: Stamp) -> None:
 
 
 def write_json(path: Path, value: Any) -> str:
-    """Written whole or not at all, also where several threads write it; its checksum."""
+    """Writes a file atomically, also if several threads write it, and returns its checksum."""
     text = sealed_json(value)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     with writing(path, temporary):
@@ -130,8 +131,9 @@ def sealed_json(value: Any) -> bytes:
 
 
 def read_json(path: Path, default: Any = None, rebuilt: str = "") -> Any:
-    """What a JSON file contains, the default where there is none. Where it is damaged and `rebuilt` says by what it
-    comes back by itself, the log says so and it is the default too."""
+    """The content of a JSON file, or the default if there is none. If the file is damaged and `rebuilt` says how it is
+    rebuilt automatically, a log message says so and the default is returned.
+    """
     try:
         return read_sealed(path)[0]
     except HomeError as error:
@@ -144,7 +146,7 @@ def read_json(path: Path, default: Any = None, rebuilt: str = "") -> Any:
 
 
 def read_sealed(path: Path) -> tuple[Any, str]:
-    """What a JSON file contains, and its checksum."""
+    """The content of a JSON file, and its checksum."""
     with reading(path):
         text = path.read_bytes()
     head = len(OPENING) + DIGITS + len(CONTENT)

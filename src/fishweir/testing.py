@@ -1,4 +1,4 @@
-"""For tests of programs that use Fishweir: a weir without Spark, a clock that can be set, sources with marks.
+"""Support for tests of programs that use Fishweir: a weir without Spark, a settable clock, scripted sources.
 
     clock = Clock(0.0)
     with testing.open(tmp_path / "home", clock=clock) as weir:
@@ -7,7 +7,7 @@
         weir.step()
         assert [result.output for result in weir.results("big")] == [{"x": 7}]
 
-It is the engine that runs in production: the same catalog, logs, plan, micro-batches, results and delivery. Only the
+This is the same engine as in production: the same catalog, logs, plan, micro-batches, results and delivery. Only the
 tasks of a micro-batch run in the calling thread instead of in Spark's workers. Both can open the same home.
 """
 
@@ -43,24 +43,24 @@ class Clock:
 
 
 class Mark:
-    """What a marked source does at one place of its items."""
+    """What a marked source does at a position between its items."""
 
 
 PAUSE = Mark()
-"""The source has nothing more for this round: what follows is in a later micro-batch."""
+"""The source has nothing more in this round. The items after the mark are in a later micro-batch."""
 STOP = Mark()
 """The source has nothing more until `resume` is called."""
 
 
 @dataclass(frozen=True)
 class Fail(Mark):
-    """The source fails for one round, with this reason; the next round goes on behind it."""
+    """The source fails for one round, with this reason. The next round continues after the mark."""
 
     reason: str
 
 
 class MarkedSource:
-    """Gives its items in order, up to the next mark in each round."""
+    """A source that returns its items in order, up to the next mark in each round."""
 
     def __init__(self, log: StreamLog, items: Sequence[Any]) -> None:
         self.log, self.items, self.position = log, list(items), 0
@@ -68,7 +68,7 @@ class MarkedSource:
         self.working = bool(self.items)
 
     def resume(self) -> None:
-        """Goes on behind a STOP."""
+        """Continues after a STOP."""
         if self.position < len(self.items) and self.items[self.position] is STOP:
             self.position += 1
             self.working = True
@@ -91,13 +91,13 @@ class MarkedSource:
 
 
 class Weir(EngineWeir):
-    """A weir whose micro-batches run in the calling thread, cut into `parallelism` tasks each."""
+    """A weir whose micro-batches run in the calling thread, each split into `parallelism` tasks."""
 
     parallelism = 1
     runs_beside = False
 
     def _prepare(self) -> None:
-        """There is no Spark to start."""
+        """Does nothing: there is no Spark to start."""
 
     def _new_job(self, batches: MicroBatches) -> Job:
         return InlineJob(batches, self.parallelism)
@@ -106,9 +106,9 @@ class Weir(EngineWeir):
         return InlineRebuilder(self.home.plan, self.planning.strategies)
 
     def step(self) -> bool:
-        """One round: what the sources have, one micro-batch, delivery. Whether anything moved.
+        """One round: takes what the sources have, runs one micro-batch, delivers. Returns whether anything happened.
 
-        Feeds are fetched and parsed to the end first, so that a step depends on nothing but its input.
+        Feeds are fetched and parsed completely first, so that a step depends only on its input.
         """
         with self.home.job_lock():
             runner = self._new_runner(threading.Event(), self._new_rebuilder())
@@ -116,7 +116,7 @@ class Weir(EngineWeir):
             return runner.step()
 
     def feed(self, stream: str, items: Sequence[Any]) -> MarkedSource:
-        """Makes items and marks the source of a pushed stream."""
+        """Attaches a source with items and marks to a pushed stream."""
         _, log = self._log(stream)
         self.sources[stream] = source = MarkedSource(log, items)
         return source
@@ -133,7 +133,7 @@ def open(
     guard: bool | None = None,
     defaults: str = "",
 ) -> Weir:
-    """Opens a home without Spark; without a clock, time passes as usual."""
+    """Opens a home without Spark. Without a clock, the system clock is used."""
     weir = Weir(
         Path(home),
         documents_per_batch=documents_per_batch,

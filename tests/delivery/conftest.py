@@ -1,4 +1,4 @@
-"""A weir with a clock that is set, and real servers."""
+"""A weir with a settable clock, and real servers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def weir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[Weir]:
-    """With numbers, and the big ones among them."""
+    """A weir with a stream of numbers, and a query for the big ones."""
     monkeypatch.chdir(tmp_path)
     with testing.open(tmp_path / "home", clock=clock) as opened:
         opened.execute("create stream R (x int); create query big as select x from R where x > 5")
@@ -34,7 +34,7 @@ def hooks() -> Iterator[Hooks]:
 
 @pytest.fixture
 def mailbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mailbox]:
-    """A mail server that FISHWEIR_SMTP names."""
+    """A mail server, set as FISHWEIR_SMTP."""
     with mail_server() as (box, place):
         monkeypatch.setenv("FISHWEIR_SMTP", f"smtp://{place}")
         yield box

@@ -1,4 +1,4 @@
-"""Real servers that fail, hang and drop connections as they are told: one for HTTP, one for mail."""
+"""Real servers that fail, hang and drop connections on request: one for HTTP, one for mail."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Posted:
 
 @dataclass
 class Hooks:
-    """`answer` says for each request a status, "drop" to close the connection, or "hang" to say nothing."""
+    """For each request, `answer` returns a status, "drop" to close the connection, or "hang" for no response."""
 
     url: str
     posted: list[Posted] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Hooks:
 
     @property
     def taken(self) -> list[Posted]:
-        """What was acknowledged."""
+        """The acknowledged requests."""
         return [one for one in self.posted if isinstance(one.status, int) and one.status < 300]
 
 
@@ -71,7 +71,7 @@ def hook_server(port: int = 0) -> Iterator[Hooks]:
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
-            """Quiet."""
+            """Suppresses log messages."""
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
@@ -88,7 +88,9 @@ def hook_server(port: int = 0) -> Iterator[Hooks]:
 
 
 class Mailbox:
-    """`refuse` answers RCPT or DATA for as many mails as there are lines in it; None takes the mail."""
+    """`refuse` contains the responses to DATA for the next mails, one each; None accepts the mail. `refuse_recipient`
+    is the response to every RCPT, unless it is None.
+    """
 
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
@@ -129,7 +131,7 @@ def mail_server(**options: Any) -> Iterator[tuple[Mailbox, str]]:
 
 @contextmanager
 def dripping_server() -> Iterator[str]:
-    """A web server that answers with a byte every 50 ms, for ever."""
+    """A web server that responds with one byte every 50 ms, forever."""
     ended = threading.Event()
 
     def drip(connection: socket.socket) -> None:

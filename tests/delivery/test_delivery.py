@@ -1,4 +1,4 @@
-"""Files and functions: exactly once where the target can go back, at least once otherwise, and none stops another."""
+"""Files and functions: exactly once if the target can be rewound, at least once otherwise; no target blocks another."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ALL = "create query {name} as select x from R do {action};"
 
 
 def collect(result: Result) -> None:
-    """What `do call 'tests.delivery.test_delivery:collect'` calls."""
+    """The function that `do call 'tests.delivery.test_delivery:collect'` calls."""
     called.append(result)
 
 
 class Died(BaseException):
-    """The process is gone: nothing catches this."""
+    """Simulates a dead process: nothing catches this."""
 
 
 def publish(weir: Weir, *values: int) -> None:
@@ -225,7 +225,7 @@ def test_the_registry_is_open(weir: Weir) -> None:
 
 
 def test_cost_is_that_of_what_fired(weir: Weir) -> None:
-    """Reading a commit decodes the subscriptions of what fired, however many there are."""
+    """Reading a commit decodes only the subscriptions of fired queries, however many there are."""
     rows = [{"name": f"n{i}", "i": i} for i in range(3000)]
     weir.register_many("create query $name as select x from R where x = $i do append 'box'", rows)
     publish(weir, 5)

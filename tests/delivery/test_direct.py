@@ -1,4 +1,4 @@
-"""Callbacks begin in the transaction that collects their results: each comes, in order, also over a crash."""
+"""Callbacks begin in the transaction that collects their results: each arrives, in order, even after a crash."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def publish(weir: Weir, *values: int) -> None:
 
 
 def in_outbox(weir: Weir) -> list[tuple[int, int, int]]:
-    """Of each row how far it reaches and how often it was tried."""
+    """For each row, its range and its number of attempts."""
     with weir.catalog.engine.connect() as connection:
         rows = connection.execute(sa.select(outbox.c.after, outbox.c.upto, outbox.c.attempts).order_by(outbox.c.id))
         return [(row.after, row.upto, row.attempts) for row in rows]
 
 
 def committed(weir: Weir, monkeypatch: pytest.MonkeyPatch, *values: int) -> None:
-    """A micro-batch that delivery has not looked at."""
+    """Commits a micro-batch that delivery has not collected."""
     with monkeypatch.context() as patched:
         patched.setattr(weir._delivery_service, "step", lambda: 0)
         publish(weir, *values)
@@ -37,7 +37,7 @@ def committed(weir: Weir, monkeypatch: pytest.MonkeyPatch, *values: int) -> None
 
 
 def looked(weir: Weir) -> list[Delivery]:
-    """What begins; nothing of it is sent."""
+    """The deliveries that begin, without sending them."""
     weir._delivery_service._poll()
     return weir._delivery_service.collector.begun()
 
@@ -51,7 +51,7 @@ def test_what_has_begun_comes_again_after_a_crash(tmp_path: Path, monkeypatch: p
         weir.execute("create stream R (x int); create query q as select x from R do hear")
         committed(weir, monkeypatch, 7)
         (begun,) = looked(weir)
-        assert (begun.attempts, in_outbox(weir)) == (1, [(-1, 0, 1)])  # and then the process is gone
+        assert (begun.attempts, in_outbox(weir)) == (1, [(-1, 0, 1)])  # and then the process dies
     with opened() as weir:
         heard: list[Result] = []
         weir.action("hear", heard.append)
@@ -61,7 +61,7 @@ def test_what_has_begun_comes_again_after_a_crash(tmp_path: Path, monkeypatch: p
 
 
 def test_what_waits_goes_first(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A delivery that failed keeps later ones from the short way; they come behind it, and none is lost."""
+    """After a failed delivery, later ones do not take the fast path: they follow it, and none is lost."""
     heard: list[object] = []
     fails = True
 
@@ -105,7 +105,7 @@ def test_a_callback_at_work_gets_what_comes_meanwhile_afterwards(weir: Weir) -> 
         may_go_on.set()
     finally:
         service.stop(patience=60.0)
-    weir.step()  # what was collected when it stopped
+    weir.step()  # the deliveries collected before it stopped
     assert heard == [{"x": 1}, {"x": 2}, {"x": 3}]
 
 
@@ -122,7 +122,7 @@ def test_several_micro_batches_are_one_delivery(weir: Weir, monkeypatch: pytest.
 
 
 def test_subscriptions_are_those_of_the_micro_batch(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is known of subscriptions is looked up again when they change, and a drop takes nothing back."""
+    """Cached subscriptions are looked up again when they change, and dropping one does not revoke earlier results."""
     heard: list[tuple[str, object]] = []
     weir.action("hear", lambda result: heard.append((result.query, result.output)))
     weir.execute("create query q as select x from R do hear")
@@ -175,7 +175,7 @@ def test_options_are_minded(weir: Weir, clock: Clock) -> None:
 
     class Heard:
         def __init__(self, _: str) -> None:
-            """The argument that options stand behind."""
+            """The argument, which options follow."""
 
         def position(self) -> None:
             return None

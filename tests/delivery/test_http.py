@@ -1,4 +1,4 @@
-"""`http`: tried until a 2xx answer acknowledges it, under one key; in order; a target that hangs delays nobody."""
+"""`http`: retried until a 2xx response acknowledges it, under one key, in order; a hanging target delays no other."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_signed_with_a_secret_that_is_not_in_the_statement(
 
 
 def test_idle_is_not_said_while_results_move(weir: Weir, clock: Clock, hooks: Hooks, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    """Each step of the way is made between two questions of `is_idle`."""
+    """Each move of results happens between two checks of `is_idle`."""
     weir.execute(f"subscribe to big output http '{hooks.url}'")
     service = weir._delivery_service
     waiting, next_timer, next_due = service.collector.waiting, service.timers.next, service.outbox.next_due
@@ -246,7 +246,7 @@ def test_until_idle_waits_for_a_server_that_fails_at_first(tmp_path: Path, hooks
 
 
 def test_many_targets_that_hang_delay_nobody(tmp_path: Path, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are more than the senders, more than are looked at together, and due before the others."""
+    """There are more of them than senders, more than are examined together, and they are due before the others."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(service, "MAX_SENDERS", 16)
     monkeypatch.setattr(outbox, "DUE_TARGETS_PER_CLAIM", 64)
@@ -267,7 +267,7 @@ def test_many_targets_that_hang_delay_nobody(tmp_path: Path, hooks: Hooks, monke
 
 
 def test_a_server_that_drips_is_given_up(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of its bytes comes in time, its answer never does."""
+    """Each of its bytes arrives in time, its complete response never does."""
     monkeypatch.setattr(http, "LONGEST", 0.5)
     with dripping_server() as url:
         weir.execute(f"subscribe to big output http '{url}'")

@@ -1,4 +1,4 @@
-"""Small POSTs: connections that stay open, answers that do not end, hosts that fail while more is claimed for them."""
+"""Small POSTs: persistent connections, endless responses, hosts that fail while more deliveries are claimed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 @contextmanager
 def server(serve: Callable[[socket.socket, int], None]) -> Iterator[tuple[str, list[socket.socket]]]:
-    """Gives each connection to a function, with its number."""
+    """Passes each connection to a function, with its number."""
     accepted: list[socket.socket] = []
 
     def accept() -> None:
@@ -146,7 +146,7 @@ def test_failures_of_deliveries_under_way_together_count_as_one_pause() -> None:
 
 
 def test_a_host_that_fails_on_the_way_gets_each_once(tmp_path: Path, hooks: Hooks) -> None:
-    """Some answers come, then none does for a while: what was claimed ahead is given back and not tried in vain."""
+    """After some responses, none arrives for a while: prefetched deliveries are released instead of tried in vain."""
     failing = threading.Event()
 
     def answer(_: Posted) -> int:

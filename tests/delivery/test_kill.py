@@ -1,4 +1,4 @@
-"""The process is killed while it delivers, again and again: nothing is lost, and nothing acknowledged is sent again."""
+"""The process is killed repeatedly while it delivers: nothing is lost, and no acknowledged delivery is repeated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_killed_while_it_delivers(tmp_path: Path, hooks: Hooks, mailbox: Mailbox
         requests = 0
 
         def answer(one: Posted) -> int | str:
-            """Some requests kill the process before they are answered."""
+            """Some requests kill the process before the response."""
             nonlocal requests
             requests += 1
             if requests in KILLED_AT:

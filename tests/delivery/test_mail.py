@@ -1,4 +1,4 @@
-"""`mail` and NiagaraCQ's `MailTo`: digests to a real mail server, encrypted, tried again, ended with one click."""
+"""`mail` and NiagaraCQ's `MailTo`: digests to a real mail server, encrypted, retried, unsubscribed with one click."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_no_server_is_set(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
-    """A server's certificate that this process trusts."""
+    """A server certificate that this process trusts."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
@@ -139,7 +139,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(
 
 @dataclass
 class Busy(Overload):
-    """As if each document took a millisecond."""
+    """An overload in which each document takes a millisecond."""
 
     def took(self, documents: int, seconds: float, shed: int = 0, part: float = 1.0) -> None:
         self._costs.append(1e-3)
@@ -150,7 +150,7 @@ def test_under_overload_a_digest_instead_of_single_mails(weir: Weir, clock: Cloc
     weir.overload = overload = Busy(5.0, shedding=True)
     overload.took(1, 1.0)
     for value in (7, 8, 9):
-        weir.publish("R", [{"x": value}, *[{"x": 1}] * 4_000])  # more than four seconds: the overload goes on
+        weir.publish("R", [{"x": value}, *[{"x": 1}] * 4_000])  # more than four seconds: the overload continues
         weir.step()
     assert mailbox.mails == []
     weir.run(until_idle=True)

@@ -1,4 +1,4 @@
-"""One target of very many queries: more results than are kept in memory, more queries than are looked at one by one."""
+"""One target for very many queries: more results than are cached, more queries than are looked up one by one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_each_result_comes_once_and_in_order(
 ) -> None:
     monkeypatch.setattr(
         routing, "ROUTE_CACHE_SIZE", remembered
-    )  # without it, as after a restart, subscriptions are looked up
+    )  # without the cache, as after a restart, subscriptions are looked up
     weir.execute("create stream M (x int)")
     weir.register_many("create query $name as select x from M where x >= $x do append 'all.jsonl'", rows(20))
     for some in ([3, 12], [0], [19, 25]):
@@ -52,7 +52,7 @@ def test_lines_are_what_results_write(weir: testing.Weir) -> None:
 
 
 def test_columns_are_written_as_results_write_them(weir: testing.Weir) -> None:
-    """Text that is put together in columns, for two names of one query, is that of the results one by one."""
+    """Texts constructed in columns, for two names of one query, equal those of the results one by one."""
     weir.execute("""
         create stream T (x int, name string, y double);
         create query t as select name, x, y from T where x > 0 do append 't.jsonl' do http 'http://127.0.0.1:9/';

@@ -61,7 +61,7 @@ def test_a_json_feed(feed: Weir) -> None:
 
 
 def test_feeds_have_what_their_specifications_ask_for(weir: Weir) -> None:
-    """Also of results without a title and a link, in a second delivery that reads what the first has written."""
+    """Also for results without a title and a link, in a second delivery that reads the file of the first."""
     weir.execute("; ".join(f"subscribe to big output {name} 'f.{name}'" for name in ("rss", "atom", "jsonfeed")))
     for value in (7, 8):
         weir.publish("R", [{"x": value}])
@@ -140,7 +140,7 @@ SLOW = """<xsl:call-template name="f"><xsl:with-param name="n" select="60"/></xs
 
 
 def test_a_stylesheet_that_takes_too_long_is_ended(feed: Weir, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would run for thousands of years; what it was for can be inspected, and others go on."""
+    """It would run for thousands of years. Its items can be inspected, and other deliveries continue."""
     monkeypatch.setattr(stylesheet_pool, "ITEM_TIMEOUT", 0.5)
     Path("slow.xsl").write_text(SHEET.format(method="text", body=SLOW))
     feed.execute(f"""

@@ -1,5 +1,6 @@
-"""The papers' own stories, from statements to the mailbox: RoSeS' concerts by mail and as a feed with photos (section
-3.1), NiagaraCQ's falling stocks (section 1)."""
+"""The examples of the papers, from statements to the mailbox: RoSeS' concerts by mail and as a feed with photos
+(section 3.1), NiagaraCQ's falling stocks (section 1).
+"""
 
 from __future__ import annotations
 

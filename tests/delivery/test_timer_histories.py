@@ -1,7 +1,7 @@
 """Random histories of timers, compared with a naive model: what is delivered, when, and in which deliveries.
 
-Documents come, the clock jumps forwards and backwards, the machine sleeps, the home is opened again; queries and
-subscriptions with and without `start`, `every` and `expire` come, are paused, resumed, changed and dropped.
+Documents arrive, the clock jumps forwards and backwards, the machine sleeps, the home is reopened; queries and
+subscriptions with and without `start`, `every` and `expire` are added, paused, resumed, changed and dropped.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from fishweir.pipeline.result import Result
 
 BEGAN = 10_000.0
 Deliveries = dict[str, list[tuple[float, list[int]]]]
-"""By target, when something was delivered, and what."""
+"""By target, the times and contents of deliveries."""
 
 
 def note(into: list[tuple[float, list[int]]], now: float, values: Sequence[int]) -> None:
-    """What is delivered at one time counts as one delivery."""
+    """Records a delivery; everything delivered at one time counts as one delivery."""
     at_once = into.pop()[1] if into and into[-1][0] == now else []
     into.append((now, sorted([*at_once, *values])))
 
 
 @dataclass
 class Going:
-    """One way of results to a target, as the model sees it."""
+    """One path of results to a target in the model."""
 
     target: str
     low: int
@@ -40,7 +40,7 @@ class Going:
     every: float
     expire: float
     own: bool
-    """Whether it is the action of a query of its own, not a subscription to another."""
+    """Whether it is the action of its own query instead of a subscription to another."""
     due: float = 0.0
     seen: list[int] = field(default_factory=list)
     """Results since the last delivery."""
@@ -51,7 +51,7 @@ class Going:
         self.due = self.grid(self.anchor)
 
     def grid(self, now: float) -> float:
-        """The first of the due times that is to come."""
+        """The next due time."""
         if not self.every:
             return now
         due = self.anchor - (self.anchor - now) // self.every * self.every
@@ -67,7 +67,7 @@ class Model:
         self.delivered: Deliveries = defaultdict(list)
 
     def settle(self, values: Sequence[int]) -> None:
-        """Whatever is due at the time that it is."""
+        """Delivers everything that is due at the current time."""
         if self.now < self.before:
             for one in self.goings.values():
                 if one.due > self.now + one.every and (one.start <= self.now or (one.own and one.begun)):
@@ -103,7 +103,7 @@ class History:
         history = self
 
         class Note:
-            """Notes what it gets; it cannot go back."""
+            """An output that records its results; it cannot be rewound."""
 
             def __init__(self, target: str) -> None:
                 self.target = target
@@ -212,7 +212,7 @@ class History:
         self.to_go_on(one, 35, 120.0)
 
     def to_go_on(self, one: Going, low: int, every: float) -> None:
-        """What there was is delivered at once, what comes as it is said now."""
+        """The pending results are delivered immediately, later ones by the new schedule."""
         if one.seen:
             note(self.model.delivered[one.target], self.clock.now, one.seen)
         one.seen, one.low, one.every, one.anchor = [], low, every, self.clock.now

@@ -1,4 +1,4 @@
-"""Many deliveries to files at once: what each gets, what becomes of those that fail, and a process that dies."""
+"""Many deliveries to files at once: their contents, the outcomes of failed ones, and a process that dies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = [{"box": f"boxes/{i}", "minutes": 1 + i % 3} for i in range(12)]
 
 
 class Died(BaseException):
-    """The process is gone: nothing catches this."""
+    """Simulates a dead process: nothing catches this."""
 
 
 def boxes() -> list[list[int]]:
@@ -67,7 +67,7 @@ def test_files_that_fail_hold_up_no_others(weir: Weir, clock: Clock) -> None:
 
 
 def test_what_may_hang_is_sent_by_itself(weir: Weir, clock: Clock) -> None:
-    """A pipe: opening it takes until somebody reads it."""
+    """Opening a pipe blocks until there is a reader."""
     weir.register_many(MANY, [{**row, "minutes": 1} for row in ROWS])
     Path("boxes").mkdir()
     os.mkfifo("boxes/5")

@@ -1,7 +1,7 @@
 """A home with a bit of everything, which tests damage.
 
-It has selections, joins in XSCL and SQL, an annotation feed, an absence, a published stream, a file that changes, an
-appended file, and deliveries that wait. What is right is what an undamaged copy says.
+It has selections, joins in XSCL and SQL, an annotation feed, an absence, a published stream, a changing file, an
+appended file, and waiting deliveries. An undamaged copy defines the expected results.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ BEGAN, DAY = 1_000_000.0, 86_400.0
 
 
 class Desk:
-    """A weir in a folder, and what it delivered by a function."""
+    """A weir in a folder, and the results that it delivered to a function."""
 
     def __init__(self, folder: Path, days: int = 9) -> None:
         self.folder, self.clock = folder, Clock(BEGAN + DAY * days)
@@ -59,7 +59,7 @@ class Desk:
         self.weir.action("note", lambda result: self.delivered.update([(result.query, *result.documents)]))
 
     def round(self, round: int) -> None:
-        """Files change, documents are published."""
+        """Changes files and publishes documents."""
         write_sources(self.folder, round)
         numbers = range(6 * round, 6 * round + 6)
         times = [float(n) for n in numbers]
@@ -109,8 +109,9 @@ def opened(folder: Path, days: int = 9) -> Iterator[Desk]:
 
 @dataclass
 class Place:
-    """Where the home is, and the servers that it delivers to. Copies are made in the same folder, because a home names
-    the files around it."""
+    """The location of the home, and the servers that it delivers to. Copies are made in the same folder, because a home
+    names the files around it.
+    """
 
     root: Path
     hooks: Hooks
@@ -122,12 +123,12 @@ class Place:
 
     @property
     def older(self) -> Path:
-        """As it was a round before."""
+        """The home as of the previous round."""
         return self.root / "older"
 
     @property
     def killed(self) -> Path:
-        """As it is after a kill: SQLite has its newest changes in a file of their own."""
+        """The home after a kill: SQLite has its newest changes in a separate file."""
         return self.root / "killed"
 
     def fresh(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +142,7 @@ class Place:
         forget()
 
     def sent(self, desk: Desk) -> dict[str, Found]:
-        """What has been delivered by each way."""
+        """The delivered results by output."""
         lines = Counter[str]()
         for path in (self.folder / "small.jsonl", self.folder / "late.jsonl"):
             lines.update(path.read_text().splitlines() if path.exists() else ())
@@ -155,14 +156,14 @@ class Place:
 
 
 def _lines(mail: EmailMessage) -> list[str]:
-    """A line for each result; how many mails there are depends on what waited together."""
+    """One line per result; the number of mails depends on which results waited together."""
     body = mail.get_body(("plain",))
     assert body is not None
     return [line for line in body.get_content().splitlines() if line]
 
 
 def build(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes a home in which something was evaluated and something waits, mails and posts too."""
+    """Builds a home with evaluated documents and waiting ones, including mails and posts."""
     place.folder.mkdir()
     monkeypatch.chdir(place.folder)
     monkeypatch.setattr(changing, "UNSAVED_CHANGES", 1)
@@ -183,14 +184,14 @@ def build(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Capabilities(ctypes.Structure):
-    """As capset(2) has them, version 3: the effective, permitted and inheritable ones, in two halves."""
+    """The structure of capset(2), version 3: the effective, permitted and inheritable capabilities, in two halves."""
 
     _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int), ("data", ctypes.c_uint32 * 6)]
 
 
 @contextmanager
 def without_privileges() -> Iterator[None]:
-    """Permissions of files hold for this thread, also where tests run as root."""
+    """Makes file permissions effective for this thread, even if the tests run as root."""
     libc, held = ctypes.CDLL(None, use_errno=True), _Capabilities(0x20080522, 0)
     data = ctypes.byref(held, _Capabilities.data.offset)
     assert libc.capget(ctypes.byref(held), data) == 0
@@ -205,7 +206,7 @@ def without_privileges() -> Iterator[None]:
 
 
 def forget() -> None:
-    """What a process keeps of a home by its paths: each case has another one in the same place."""
+    """Clears what a process caches of a home by its paths: each case has another home in the same place."""
     forget_plans()
     forget_sets()
     for kept in (home._log, sealed._verify, _states, commits._kept_tables):

@@ -1,4 +1,4 @@
-"""Entries that are read together are read as if they were read one by one."""
+"""Reading entries together gives the same results as reading them one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ODD = [*ORDINARY[:40], '<!DOCTYPE item [<!ENTITY e "word3">]><item><title>&e;</t
 
 
 def found(home: Path, documents: list[str], times: list[float] | None) -> tuple[list[Any], list[Any]]:
-    """All results with their times, and what was set aside."""
+    """All results with their times, and the documents set aside."""
     weir = testing.open(home, clock=testing.Clock(5.0))
     with weir:
         weir.execute("""

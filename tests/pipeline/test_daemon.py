@@ -1,4 +1,4 @@
-"""Workers load the installed pyspark, not its zip, where both are the same."""
+"""Workers load the installed pyspark instead of its zip, if both are the same."""
 
 from __future__ import annotations
 

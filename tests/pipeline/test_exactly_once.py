@@ -1,4 +1,4 @@
-"""The command, killed with SIGKILL at random moments and started again, gives each result once."""
+"""The command, killed with SIGKILL at random moments and restarted, produces each result once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from fishweir.algebra.oracle import evaluate
 from fishweir.languages.script import parse_script
 
 KILLS, MOST = 4, 3
-"""How often it is killed, each time after at most so many micro-batches: however fast the machine is, not too late."""
+"""The number of kills, and the maximum number of micro-batches before each, so that a kill is never too late on a fast
+machine.
+"""
 FILES, ROWS = 30, 40
 
 SCRIPT = """
@@ -39,7 +41,7 @@ JOINS = ("again", "noted", "three")
 
 
 def write_input(folder: Path, pick: random.Random) -> dict[str, str]:
-    """Files of quotes; the documents by the id that each must get."""
+    """Writes files of quotes and returns the documents by their expected ids."""
     (folder / "in").mkdir()
     documents = {}
     for i in range(FILES):
@@ -66,7 +68,7 @@ def expected(documents: dict[str, str]) -> Counter[tuple[str, str]]:
 
 
 def joined(documents: list[tuple[str, str]]) -> Counter[tuple[str, str]]:
-    """Pairs of quotes with the same symbol and price, at most REACH apart: their times are their places."""
+    """Pairs of quotes with the same symbol and price, at most REACH apart: their times are their positions."""
     what = [text.partition("</T>")[2] for _, text in documents]
     return Counter(
         ("again", f"{documents[i][0]} {documents[j][0]}")
@@ -77,7 +79,7 @@ def joined(documents: list[tuple[str, str]]) -> Counter[tuple[str, str]]:
 
 
 def noted(documents: list[tuple[str, str]]) -> Counter[tuple[str, str]]:
-    """Quotes with those like them among the NOTED newest before them."""
+    """Quotes with the similar ones among the NOTED newest before them."""
     what = [text.partition("</T>")[2] for _, text in documents]
     found: Counter[tuple[str, str]] = Counter()
     for j, (id, _) in enumerate(documents):
@@ -88,7 +90,7 @@ def noted(documents: list[tuple[str, str]]) -> Counter[tuple[str, str]]:
 
 
 def combined(documents: dict[str, str]) -> Counter[tuple[str, str]]:
-    """Three quotes in order, of one symbol the first two, of one price the last two, at most SHORT apart."""
+    """Three quotes in order: the first two share the symbol, the last two the price; they are at most SHORT apart."""
     cells = [re.findall(r"<Symbol>(.*)</Symbol><Price>(.*)</Price>", text)[0] for text in documents.values()]
     ids = list(documents)
     return Counter(
@@ -113,7 +115,7 @@ def committed(folder: Path) -> int:
 
 
 def kill_after(folder: Path, commits: int, pause: float) -> None:
-    """Lets the command commit so many micro-batches, waits a moment, kills it and all it started."""
+    """Lets the command commit a number of micro-batches, waits a moment, and kills it with its child processes."""
     before, process = committed(folder), start(folder)
     while committed(folder) < before + commits and process.poll() is None:
         time.sleep(0.02)

@@ -1,7 +1,8 @@
-"""Faults, as a table: whatever happens to a file of a home, there are the right results or an error that names it.
+"""A table of faults: whatever happens to a file of a home, the results are correct or an error names the file.
 
-Each kind of file is damaged in each way, at rest and in the middle of a micro-batch; then documents are published, the
-job runs, results and status are read, and results are delivered. There are never fewer or more without a message.
+Each kind of file is damaged in each way, at rest and in the middle of a micro-batch. Then documents are published, the
+job runs, results and status are read, and results are delivered. No result is ever missing or duplicated without a
+message.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, hooks: Hooks, mailbox: Mailb
 
 @pytest.fixture(scope="module")
 def right(built: Place) -> dict[str, Any]:
-    """What an undamaged home says and does, before and after it runs."""
+    """The output of an undamaged home, before and after it runs."""
     with pytest.MonkeyPatch.context() as patch:
         built.fresh(patch)
         with opened(built.folder) as desk:
@@ -93,7 +94,7 @@ def right(built: Place) -> dict[str, Any]:
 
 @pytest.fixture
 def place(built: Place, monkeypatch: pytest.MonkeyPatch, right: dict[str, Any]) -> Iterator[Place]:
-    """A copy of the home, in the place where it was made: its sources and targets are beside it."""
+    """A copy of the home in its original location: its sources and targets are beside it."""
     built.fresh(monkeypatch)
     with without_privileges():
         yield built
@@ -146,12 +147,12 @@ def damaged(place: Place, kind: str, damage: Callable[[Path, Path], None]) -> Pa
 
 
 def named(path: Path, message: str) -> bool:
-    """Whether a message says which file is meant: itself, its folder, or the catalog for what SQLite adds to it."""
+    """Whether a message names the file: itself, its folder, or the catalog for SQLite's additional files."""
     return path.name.removesuffix("-wal").removesuffix("-shm") in message or f"{path.parent} " in message
 
 
 class Attempts:
-    """Calls that may raise a HomeError which names a file, and nothing else."""
+    """Calls that may raise only a HomeError that names a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -225,7 +226,7 @@ def test_what_tasks_wrote(
     right: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What a task wrote is gone or damaged before the commit: there is none, and the next run makes it good."""
+    """If a task's output is missing or damaged before the commit, nothing is committed, and the next run repairs it."""
     home = place.folder / "home"
     before, run, hit = set(home.rglob("*")), InlineExecutor.run, list[Path]()
 
@@ -264,7 +265,7 @@ def test_in_the_middle(
     right: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A file is damaged between two tasks, while it may be mapped. Once it is restored, the job goes on."""
+    """A file is damaged between two tasks, while it may be mapped. Once it is restored, the job continues."""
     path = max((place.folder / "home").glob(KINDS[kind]))
     kept, run, hit = place.folder / "kept", InlineExecutor.run, list[Path]()
     shutil.copy2(path, kept)

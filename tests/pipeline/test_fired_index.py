@@ -1,4 +1,4 @@
-"""The index of what fired: few intervals that have all positions, however the slices are put together."""
+"""The index of fired queries: a few intervals that contain all positions, however the slices are combined."""
 
 from __future__ import annotations
 

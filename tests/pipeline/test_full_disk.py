@@ -1,4 +1,4 @@
-"""A full disk stops what writes, with an error that names the file. Once it is freed, the job goes on without loss."""
+"""A full disk stops writers with an error that names the file. Once space is freed, the job continues without loss."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Found = Counter[Any]
 
 
 class Desk:
-    """A weir and what it delivered."""
+    """A weir and its delivered results."""
 
     def __init__(self, home: Path) -> None:
         self.delivered: Found = Counter()
@@ -54,7 +54,7 @@ def opened(home: Path) -> Iterator[Desk]:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home in which something was evaluated and something waits."""
+    """A home with evaluated documents and waiting ones."""
     home = tmp_path_factory.mktemp("full") / "home"
     with opened(home) as desk:
         desk.weir.execute(SCRIPT)
@@ -67,7 +67,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def right(template: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Found, Found]:
-    """What an undamaged home finds and delivers."""
+    """The results and deliveries of an undamaged home."""
     home = tmp_path_factory.mktemp("undamaged") / "home"
     shutil.copytree(template, home)
     with opened(home) as desk:
@@ -78,7 +78,7 @@ def right(template: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Fou
 
 @contextmanager
 def limited(bytes: int) -> Iterator[None]:
-    """No file can grow beyond so many bytes: what a full file system does to those who write."""
+    """Limits the size of files, which affects writers like a full file system."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (bytes, hard))
     try:
@@ -92,7 +92,7 @@ def test_a_limit_that_is_lifted_again(size: int, template: Path, right: tuple[Fo
     home = tmp_path / "home"
     shutil.copytree(template, home)
     with opened(home) as desk:
-        with limited(size), suppress(HomeError):  # or delivery waits for space, for as long as it may
+        with limited(size), suppress(HomeError):  # or delivery waits for space until the timeout
             desk.weir.run(until_idle=True, timeout=60.0)
         assert desk.results() <= right[0]
         desk.publish(36)
@@ -101,7 +101,7 @@ def test_a_limit_that_is_lifted_again(size: int, template: Path, right: tuple[Fo
 
 
 def test_publishing_and_registering(template: Path, right: tuple[Found, Found], tmp_path: Path) -> None:
-    """What is refused is not there, and the log goes on."""
+    """Refused documents and queries do not exist afterwards, and the log continues."""
     home = tmp_path / "home"
     shutil.copytree(template, home)
     with opened(home) as desk:

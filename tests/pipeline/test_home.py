@@ -1,4 +1,4 @@
-"""The home folder: threads and processes that write the same things at once."""
+"""The home folder: threads and processes that write the same files at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fishweir.pipeline.home import Home, open_log
 
 
 def test_threads_add_a_stream_at_once(tmp_path):
-    """Whoever registers a stream and the job that opens it may both be first."""
+    """Both the thread that registers a stream and the job that opens it may be first."""
     home, together = Home(tmp_path / "home"), Barrier(4)
     home.create()
 

@@ -1,4 +1,4 @@
-"""The job on Spark: its loop works before Spark's query is there, which stands for a job that stays."""
+"""The job on Spark: its loop works before Spark's query, which represents a job that stays, has started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of queries are the same whichever of them were met before, and each query is looked up once."""
+"""Columns of queries do not depend on which queries were seen before, and each query is looked up once."""
 
 from __future__ import annotations
 

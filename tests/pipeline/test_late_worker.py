@@ -1,4 +1,4 @@
-"""A Python process of Spark that does not start, or dies in the middle, costs a new pool and no result."""
+"""A Python process of Spark that does not start, or dies in the middle, costs a new pool but no results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MMQJP's statements on Spark SQL find what the oracle does."""
+"""MMQJP's statements on Spark SQL find the same results as the oracle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.evaluate.join.support import JOIN, documents, expected, join, node, p
 
 @pytest.fixture(scope="module")
 def plain_spark(spark):
-    """Statements over a few rows: compiling them and dividing the rows would take most of the time."""
+    """A session for statements over a few rows: compiling them and splitting the rows would take most of the time."""
     session = spark.newSession()
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")

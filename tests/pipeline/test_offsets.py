@@ -1,4 +1,4 @@
-"""The commits are the one truth for offsets: Spark's checkpoint may be lost, and must not be ahead."""
+"""Only the commits determine the offsets: Spark's checkpoint may be lost, and must not be ahead."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def lines(path: Path) -> Counter[str]:
 
 @pytest.fixture(scope="module")
 def wanted(tmp_path_factory):
-    """What an undamaged home has in the end."""
+    """The final results of an undamaged home."""
     folder = tmp_path_factory.mktemp("undamaged")
     with pytest.MonkeyPatch.context() as patch, testing.open(folder / "home") as weir:
         patch.chdir(folder)
@@ -66,7 +66,7 @@ def damage(checkpoint: Path, before: Path, how: str) -> None:
     newest = max(int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*"))
     if how in ("checkpoint", "all but the first half"):
         shutil.rmtree(checkpoint)
-    if how == "all but the first half":  # behind: as it was before the last run
+    if how == "all but the first half":  # behind: as before the last run
         shutil.copytree(before, checkpoint)
     if how in ("newest offset", "half of it"):
         (checkpoint / "offsets" / str(newest)).unlink()
@@ -77,7 +77,7 @@ def damage(checkpoint: Path, before: Path, how: str) -> None:
 
 
 def run_as_one_that_stays(weir: fishweir.Weir) -> None:
-    """Until idle, and until Spark's query is there, which writes the checkpoint."""
+    """Runs until idle, and until Spark's query, which writes the checkpoint, has started."""
     weir.start()
     weir.wait_idle()
     assert weir._runner is not None
@@ -115,7 +115,7 @@ def test_a_home_is_taken_over_from_the_weir_without_spark(tmp_path, spark, monke
 
 
 def test_a_checkpoint_ahead_of_the_commits_stops_the_job(tmp_path, spark, monkeypatch):
-    """Also where nothing else tells that commits are missing."""
+    """Holds even if nothing else indicates that commits are missing."""
     monkeypatch.chdir(tmp_path)
     with fishweir.open("home", spark=spark, documents_per_batch=16) as weir:
         weir.execute(SCRIPT)
@@ -135,7 +135,7 @@ def test_a_checkpoint_ahead_of_the_commits_stops_the_job(tmp_path, spark, monkey
 
 @pytest.mark.parametrize("place", ["streams/*/log/*21.arrow", "state/*.state", "plan/segment-*.bin"])
 def test_damage_in_the_tasks_of_spark(place, tmp_path, spark, monkeypatch, wanted):
-    """The error of a worker names the file; once that is restored, the job goes on."""
+    """The error of a worker names the file. Once the file is restored, the job continues."""
     monkeypatch.chdir(tmp_path)
     with testing.open("home") as weir:
         weir.execute(SCRIPT)
@@ -158,7 +158,7 @@ CALL = "import pickle, sys; pickle.dump(pickle.load(sys.stdin.buffer)(), sys.std
 
 
 class Elsewhere(InlineExecutor):
-    """Runs tasks in processes for which a folder is another one, as on a host with a disk of its own."""
+    """Runs tasks in processes that see another folder in place of one, as on a host with its own disk."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()

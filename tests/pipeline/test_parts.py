@@ -1,4 +1,4 @@
-"""How many tasks a micro-batch is cut into."""
+"""The number of tasks of a micro-batch."""
 
 from __future__ import annotations
 

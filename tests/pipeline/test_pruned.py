@@ -1,4 +1,4 @@
-"""Outputs are constructed from what is left of documents: they are the same as those of the whole ones."""
+"""Outputs constructed from reduced documents equal those of whole documents."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_other_encodings_and_doctypes_are_read_as_a_whole(body: str) -> None:
 
 
 def test_deliveries_and_values_of_bindings(weir: testing.Weir) -> None:
-    """A delivery reads what its output needs; the value of its variable is that of the whole element."""
+    """A delivery reads only what its output needs; the value of its variable is that of the whole element."""
     found: list[object] = []
     weir.action("keep", found.append)
     weir.execute("create stream S; create query q as for $x in stream('S')/r/x return <o>{$x/a}</o> do keep")

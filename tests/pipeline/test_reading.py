@@ -1,4 +1,4 @@
-"""Reading results: in columns as one by one, and one query's results without opening the files of others."""
+"""Reading results: columns equal results one by one, and reading one query does not open the files of others."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ SPLIT = """
 
 
 def test_documents_of_all_kinds_in_columns(weir: testing.Weir, tmp_path: Path) -> None:
-    """Namespaces of elements above, CDATA, references, comments, splits; what only libxml2 reads, too."""
+    """Namespaces of ancestors, CDATA, references, comments, splits; also documents that only libxml2 can read."""
     (tmp_path / "feed.xml").write_text(SPLIT)
     weir.execute("""
         create stream S;

@@ -1,4 +1,4 @@
-"""Results read in tasks are what the driver reads: the same rows in the same order, however they are shared out."""
+"""Results read in tasks equal those read by the driver: the same rows in the same order, however distributed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.pipeline.test_reading import fill
 
 
 def filled(folder: Path) -> pa.Table:
-    """A home with queries that were dropped and added on the way, and alternatives; what the driver reads there."""
+    """Fills a home, with alternatives and with queries dropped and added on the way. Returns what the driver reads."""
     with testing.open(folder) as weir:
         weir.execute("create stream never_read (x int); create query never as select x from never_read")
         fill(weir)

@@ -1,4 +1,4 @@
-"""The stages of a micro-batch: one part or several give the same results, and values are counted from time to time."""
+"""The stages of a micro-batch: one part and several give the same results, and values are counted from time to time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of tuples are made in columns; they are those that are made one by one."""
+"""Results of tuples constructed in columns equal those constructed one by one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_as_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once:
 
 
 def fields(pair: tuple[int, Result]) -> tuple[object, ...]:
-    """Also those that are not compared."""
+    """All fields of a result, including those that are not compared."""
     number, result = pair
     return number, *(getattr(result, one.name) for one in dataclasses.fields(result))
 

@@ -1,4 +1,4 @@
-"""A daemon that has its modules loaded takes the place of the one that Spark starts."""
+"""A daemon with loaded modules takes over from the one that Spark starts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def started(*arguments: str, **environment: str) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def worker_of(daemon: subprocess.Popen[bytes]) -> Iterator[int]:
-    """One, by its number, forked the way Spark asks for it; then the daemon is told to end the way Spark does."""
+    """The process id of a worker, forked as Spark requests it; then the daemon is ended as Spark does."""
     assert daemon.stdin is not None
     assert daemon.stdout is not None
     (port,) = struct.unpack(">i", daemon.stdout.read(4))

@@ -1,1 +1,1 @@
-"""Results to subscribers: outbox, timers, and the outputs that they go to."""
+"""Delivers results to subscribers: outbox, timers, and the outputs."""

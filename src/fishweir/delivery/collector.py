@@ -1,7 +1,7 @@
-"""The collector: committed micro-batches become rows of the outbox, each exactly once.
+"""The collector: turns committed micro-batches into rows of the outbox, each exactly once.
 
-Results that go out on change become rows at once. Of those that wait for a timer only the name of the query is noted,
-with the micro-batch: the timer finds them in the results table.
+Results that are delivered on change become rows immediately. For those that wait for a timer, only the name of the
+query and the micro-batch are recorded: the timer finds them in the results table.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.output_timing import Count
 
 TOGETHER = 20
-"""Micro-batches that are taken up by one transaction, where so many wait."""
+"""The maximum number of waiting micro-batches that are collected in one transaction."""
 _FORGET = sa.delete(facts).where(facts.c.name == COLLECTED)
 _COLLECTED = sa.insert(facts).values(name=COLLECTED, value=sa.bindparam("value"))
 NOTED = 100
-"""Micro-batches without anybody to deliver to, after which it is noted how far they are."""
+"""The number of micro-batches without subscribers after which the progress is recorded."""
 
 
 class Collector:
@@ -42,13 +42,13 @@ class Collector:
 
     @property
     def has_subscribers(self) -> bool:
-        """Whether anybody ever subscribed. Where nobody did, nothing can be due, and a micro-batch is passed over."""
+        """Whether there was ever a subscription. Without any, nothing can be due, and micro-batches are skipped."""
         if not self._has_subscribers:
             self._has_subscribers = self.asking.first(f"select 1 from {subscriptions.name} limit 1") is not None
         return self._has_subscribers
 
     def catch_up(self) -> None:
-        """Another process may have run the job meanwhile."""
+        """Reads the progress again, since another process may have run the job meanwhile."""
         with self.engine.connect() as connection:
             self.batch = collected(connection)
 
@@ -56,19 +56,19 @@ class Collector:
         return self.table.commits(after=self.batch)
 
     def collect(self, now: float) -> None:
-        """Collects what has been committed since the last call."""
+        """Collects the commits since the last call."""
         waiting = self.waiting()
         for i in range(0, len(waiting), TOGETHER):
             self._collect(waiting[i : i + TOGETHER], now)
 
     def begun(self) -> list[Delivery]:
-        """The deliveries that have begun since the last call, whatever failed behind them."""
+        """The deliveries that have begun since the last call, regardless of later failures."""
         with self.direct.moving:
             begun, self._begun = self._begun, []
         return begun
 
     def _collect(self, commits: Sequence[Commit], now: float) -> None:
-        """What several micro-batches have for a channel is one row."""
+        """Collects micro-batches. The results of several micro-batches for one channel become one row."""
         last = commits[-1].batch
         if not self.has_subscribers and all(commit.batch % NOTED for commit in commits):
             self.batch = last
@@ -98,8 +98,9 @@ class Collector:
             self.batch = last
 
     def _counting(self, commit: Commit) -> AbstractContextManager[Count]:
-        """All of it counts as constructing outputs: the shedder needs the whole time until results go out. Outputs that
-        are constructed when they are sent are counted then."""
+        """Measures the collection as constructing outputs: the shedder needs the total time until results are
+        delivered. Outputs that are constructed when they are sent are measured then.
+        """
         return self.contents.reader.spent.counting(commit.batch, commit.documents)
 
     def _write(self, rows: Sequence[Row], later: Sequence[tuple[str, int]], last: int, now: float) -> list[Delivery]:

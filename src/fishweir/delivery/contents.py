@@ -1,8 +1,8 @@
-"""What a delivery contains: the results of its micro-batches for its channel, read from the results table.
+"""The contents of a delivery: the results of its micro-batches for its channel, read from the results table.
 
-The outbox keeps no results. They are read when they are sent, in the order in which they were found, and come out the
-same however often that happens. What was just read is kept for a while, and what channels have in common is one object:
-a thousand subscribers of a feed get results that were read, and written as text, once.
+The outbox contains no results. They are read when they are sent, in the order in which they were found, and each retry
+reads the same. Recently read results are cached, and channels share equal contents as one object: for a thousand
+subscribers of a feed, results are read and written as text once.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from fishweir.pipeline.result_texts import rests, shows_columns
 from fishweir.pipeline.results import ResultReader
 
 KEPT = 200_000
-"""Results that are kept in memory."""
+"""The maximum number of cached results."""
 SHARED = 100
-"""Queries of a channel up to which others are likely to have the same ones."""
+"""The maximum number of queries of a channel for which other channels probably have the same ones."""
 
 
 class Part:
-    """The results of one micro-batch for a channel, under the names that were subscribed to."""
+    """The results of one micro-batch for a channel, under the names in the subscriptions."""
 
     def __init__(self, read: _Read, feeds: Mapping[int, str]) -> None:
         self._read, self._feeds = read, feeds
@@ -51,8 +51,7 @@ class Part:
         return [result if result.query == name else replace(result, query=name) for name, result in found]
 
     def passed(self) -> None:
-        """Results that nobody else gets are not kept: a hundred thousand objects that stay for a while make Python look
-        for garbage among them."""
+        """Releases results that no other channel gets: many live objects slow down Python's garbage collector."""
         if not self._read.is_shared:
             self.__dict__.pop("results", None)
             self._read.forget()
@@ -72,7 +71,7 @@ class Part:
 
 
 class Content:
-    """The results of a delivery, with the names of what they are results of."""
+    """The results of a delivery, with the names of their queries or feeds."""
 
     def __init__(self, parts: list[Part]) -> None:
         self.parts = parts
@@ -85,7 +84,7 @@ class Content:
         return self.some(slice(0, len(self)))
 
     def some(self, chosen: slice) -> list[Result]:
-        """Those in a slice. Whoever takes the last one of a part has passed it."""
+        """The results in a slice. Taking the last result of a part releases the part."""
         found: list[Result] = []
         start = 0
         for part in self.parts:
@@ -109,7 +108,9 @@ class Content:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Many objects are made, none of them garbage: looking for garbage among them takes longer than making them."""
+    """Suspends garbage collection while many objects are created: none of them is garbage, and scanning them takes
+    longer than creating them.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -120,8 +121,9 @@ def _no_collection() -> Iterator[None]:
 
 
 class _Read:
-    """The results of some queries in a micro-batch, in order, with an index by query. Results whose output is columns
-    are made when somebody asks for them: those that are sent as text are never objects."""
+    """The results of some queries in a micro-batch, in order, with an index by query. Results with columns as output
+    are constructed on access: those that are sent as text are never objects.
+    """
 
     def __init__(
         self,
@@ -143,12 +145,12 @@ class _Read:
         self._order = np.argsort(numbers, kind="stable")
         self._sorted = numbers[self._order]
         self.numbers: list[int] = numbers.tolist()
-        """Of each result the number of its query."""
+        """The query number of each result."""
         self._parts: dict[tuple[tuple[int, str], ...], Part] = {}
         self.size = len(numbers) + 1
 
     def part(self, feeds: Mapping[int, str]) -> Part:
-        """The results of some queries; the same object for all who have the same, as long as those are not too many."""
+        """The results of some queries; one shared object for equal sets of queries, unless these are too large."""
         if len(feeds) > SHARED:
             return Part(self, feeds)
         key = tuple(feeds.items())
@@ -166,27 +168,27 @@ class _Read:
             return [result for batch in self._batches for _, result in batch.results()]
 
     def forget(self) -> None:
-        """Results that can be made again."""
+        """Drops results that can be constructed again."""
         if self.in_columns:
             self.__dict__.pop("results", None)
 
     @cached_property
     def rests(self) -> list[str] | None:
-        """Of each result its text but for its query; None where it is written by itself."""
+        """The text of each result without its query; None if results are written individually."""
         if not self.in_columns:
             return None
         with self._counting():
             return [text for batch in self._batches for text in rests(batch)]
 
     def has(self, numbers: Ints) -> bool:
-        if len(numbers) == 1:  # which most have
+        if len(numbers) == 1:  # the common case
             at = int(np.searchsorted(self.wanted, numbers[0]))
             return at < len(self.wanted) and bool(self.wanted[at] == numbers[0])
         return bool(np.isin(numbers, self.wanted, assume_unique=True).all())
 
     def places(self, numbers: Ints) -> list[int]:
-        """Where the results of some of the queries are."""
-        if len(numbers) == 1:  # which most have
+        """The positions of the results of some of the queries."""
+        if len(numbers) == 1:  # the common case
             begin, end = (int(self._sorted.searchsorted(numbers[0], side)) for side in ("left", "right"))
             return self._order[begin:end].tolist()  # type: ignore[no-any-return]
         ends = (np.searchsorted(self._sorted, numbers, side) for side in ("left", "right"))
@@ -204,7 +206,7 @@ class Contents:
         return self.of_all([(channel, after, upto)])[0]
 
     def of_all(self, given: Sequence[tuple[int, int, int]]) -> list[Content]:
-        """The same for many: channel, after and upto of each."""
+        """The same for many, each given by channel, after and upto."""
         going = self.fired.of_channels([channel for channel, _, _ in given])
         commits = {(after, upto): self._commits(after, upto) for after, upto in {one[1:] for one in given}}
         return [
@@ -216,19 +218,20 @@ class Contents:
         return [commit for commit in self.table.commits(after, upto) if commit.matches]
 
     def keep(self, commit: Commit, numbers: Ints, is_all: bool, is_shared: bool) -> bool:
-        """Reads what is about to be sent, in one pass. Returns whether the outputs have been constructed. If `is_all`,
-        the numbers are those of all queries with results, and the rows are not filtered. If `is_shared`, several
-        channels get the results."""
+        """Reads the results that are about to be sent, in one pass. Returns whether the outputs have been constructed.
+        If `is_all`, the numbers are those of all queries with results, and the rows are not filtered. If `is_shared`,
+        several channels get the results.
+        """
         with self._lock:
             return not self._read(commit, numbers, is_all, is_shared).in_columns
 
     def _part(self, commit: Commit, feeds: Mapping[int, str]) -> Part:
-        """The results of some queries, under the names that were subscribed to."""
+        """The results of some queries, under the names in the subscriptions."""
         with self._lock:
             return self._read(commit, np.array(sorted(feeds), np.int64)).part(feeds)
 
     def _read(self, commit: Commit, wanted: Ints, is_all: bool = False, is_shared: bool = True) -> _Read:
-        """The results of some queries, and perhaps of more."""
+        """The results of some queries, and possibly of others."""
         found = self._kept.get(commit.batch)
         if found is None or not found.has(wanted):
             chosen = None if is_all else wanted

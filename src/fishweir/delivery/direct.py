@@ -1,8 +1,8 @@
-"""The short way: deliveries that begin in the transaction that puts them into the outbox.
+"""The fast path: deliveries that begin in the transaction that adds them to the outbox.
 
-In: new rows of the outbox. Out: those that may be sent at once, marked as tried like any row that was claimed; a crash
-repeats them. A function of this process gets its results without a second transaction to claim them. That holds for
-targets on this machine that nothing waits for, where neither options nor other deliveries have a say.
+In: new rows of the outbox. Out: those that can be sent immediately, marked as tried like any claimed row; a crash
+repeats them. A function of this process thus gets its results without a second transaction for the claim. The fast path
+applies to targets on this machine without waiting deliveries, if no options and no other deliveries interfere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fishweir.delivery.outbox import DIGEST_OUTPUTS, Channel, Delivery, Outbox
 from fishweir.delivery.outputs.registry import Outputs
 
 MAX_DIRECT_ROWS = 8
-"""Rows that are begun together; where there are more, the dispatcher shares out the senders."""
+"""The maximum number of rows that begin together; if there are more, the dispatcher distributes them to senders."""
 
 Row = tuple[int, int, int]
 """Channel, after, upto."""
@@ -37,7 +37,7 @@ _IDLE = (
 
 class Direct:
     def __init__(self, outbox: Outbox, outputs: Outputs, busy: set[int], moving: threading.Lock) -> None:
-        """With the targets that something is being sent to, and the lock that deliveries move under."""
+        """`busy` contains the targets with deliveries in flight; `moving` is the lock for moving deliveries."""
         self.outbox, self.outputs, self.busy, self.moving = outbox, outputs, busy, moving
 
     def begin(self, connection: sa.Connection, rows: Sequence[Row], now: float) -> tuple[list[Delivery], list[Row]]:

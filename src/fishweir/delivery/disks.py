@@ -12,26 +12,26 @@ LOCAL = frozenset({"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay
 MOUNTS = Path("/proc/self/mounts")
 
 Disk = tuple[str, bool]
-"""Where it is mounted, with a slash behind it, and whether it is this machine's."""
+"""The mount point with a trailing slash, and whether it is local."""
 
 
 def local_disks() -> Sequence[Disk]:
-    """What is mounted, the longest path first; nothing where that cannot be known."""
+    """The mounted disks, the longest path first; empty if they cannot be determined."""
     try:
         rows = [line.split(" ") for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()]
     except OSError:
         return ()
-    found = {f"{_plain(row[1]).rstrip('/')}/": row[2] in LOCAL for row in rows}  # the last one at a place counts
+    found = {f"{_plain(row[1]).rstrip('/')}/": row[2] in LOCAL for row in rows}  # the last mount at a place counts
     return sorted(found.items(), key=lambda disk: -len(disk[0]))
 
 
 def _plain(path: str) -> str:
-    """Spaces and the like are written as octal numbers."""
+    """A path with its octal escapes decoded, which stand for spaces and the like."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
 
 
 def is_ordinary(path: str, disks: Sequence[Disk]) -> bool:
-    """Whether a path is an ordinary file on a disk of this machine, or nothing yet."""
+    """Whether a path is an ordinary file on a local disk, or does not exist yet."""
     if not next((local for place, local in disks if path.startswith(place)), False):
         return False
     try:

@@ -1,8 +1,8 @@
 """Queues of claimed deliveries that are waiting for a sender, by host.
 
 For a responsive host, more deliveries are claimed than are in flight, so that the next ones start without the
-dispatcher, which in the meantime records many outcomes in one transaction. When a delivery fails, those queued behind
-it are released untried.
+dispatcher, which in the meantime records many outcomes in one transaction. When a delivery fails, those queued after it
+are released untried.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from fishweir.delivery.retries import PER_HOST, PREFETCH_FACTOR
 Group = list[Delivery]
 
 FEW = PER_HOST * PREFETCH_FACTOR // 4
-"""Groups that wait for a host, below which more are claimed."""
+"""The number of waiting groups of a host below which more are claimed."""
 
 
 class Next(NamedTuple):
-    """What comes after a group: another one for the same sender; where the group failed, those behind it, which are not
-    sent; and whether more should be claimed, which is when few are left, and again when none is."""
+    """The next step after a group: another group for the same sender; if the group failed, the groups queued after it,
+    which are not sent; and whether more should be claimed, which is the case when few are left, and again when none is.
+    """
 
     group: Group | None
     behind: list[Group]

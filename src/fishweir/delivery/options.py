@@ -1,7 +1,7 @@
 """Options after a target, available for every output: `secret NAME`, `at most N per hour`, `quiet 22:00-07:00`.
 
 Secrets are referred to by name and looked up when something is sent: in the environment (FISHWEIR_SECRET_NAME) or in a
-file (FISHWEIR_SECRET_NAME_FILE). `{secret NAME}` within an argument is replaced by the secret.
+file (FISHWEIR_SECRET_NAME_FILE). `{secret NAME}` in an argument is replaced with the secret.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HOURS = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
 
 
 class BadArgument(ValueError):
-    """An argument that cannot work: which word it is, and why."""
+    """An invalid argument: which word it is, and why."""
 
     def __init__(self, word: str, reason: str) -> None:
         super().__init__(reason)
@@ -28,14 +28,14 @@ class BadArgument(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """Hours of the day, in minutes, in which nothing is sent; they may pass midnight."""
+    """Hours of the day, in minutes, in which nothing is sent; they may span midnight."""
 
     begin: int
     end: int
     zone: str = "UTC"
 
     def until(self, now: float) -> float | None:
-        """When the quiet hours end that it is in now, or None where it is in none."""
+        """The end of the current quiet hours, or None outside of them."""
         here = datetime.fromtimestamp(now, ZoneInfo(self.zone))
         minute = here.hour * 60 + here.minute
         inside = self.begin <= minute < self.end if self.begin < self.end else not self.end <= minute < self.begin
@@ -56,7 +56,7 @@ NO_OPTIONS = Options()
 
 
 def split_options(arguments: Sequence[str]) -> tuple[tuple[str, ...], Options]:
-    """An output's own arguments, and the options behind them."""
+    """An output's own arguments, and the options after them."""
     if len(arguments) < 2:
         return tuple(arguments), NO_OPTIONS
     own, found = list(arguments), NO_OPTIONS
@@ -104,7 +104,7 @@ def _quiet(words: list[str]) -> tuple[Quiet, int]:
 
 
 def secret(name: str) -> str:
-    """A secret by its name; LookupError where there is none."""
+    """A secret by its name. Raises LookupError if there is none."""
     variable = "FISHWEIR_SECRET_" + re.sub(r"\W", "_", name).upper()
     if variable in os.environ:
         return os.environ[variable]
@@ -120,5 +120,5 @@ def with_secrets(text: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """For checks at registration, where secrets need not be known."""
+    """The text with placeholders for secrets, for checks at registration, when secrets need not be known."""
     return _SECRET.sub("secret", text)

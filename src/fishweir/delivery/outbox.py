@@ -1,9 +1,9 @@
-"""The outbox: what is to be sent, in the catalog's database.
+"""The outbox: the pending deliveries, in the catalog's database.
 
-A row stands for the results of some micro-batches for one channel. Rows of one target are sent one after the other, in
-order; a target is `due` while a row of it waits, and the rows themselves are looked up for due targets only. A row is
-marked as tried before it is sent and removed once the target has acknowledged it, so a crash repeats at most what was
-in flight, under the same key. Rows that were never tried are merged: what has waited is one delivery.
+A row stands for the results of some micro-batches for one channel. Rows of one target are sent in order, one at a time.
+A target is `due` while one of its rows waits, and rows are looked up only for due targets. A row is marked as tried
+before it is sent, and removed once the target has acknowledged it. A crash therefore repeats at most the deliveries in
+flight, under the same key. Rows that were never tried are merged into one delivery.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from fishweir.catalog.fast_lookup import FastLookup
 from fishweir.delivery.options import Options, split_options
 
 MAX_MERGED_ROWS = 200
-"""Rows that are merged into one delivery."""
+"""The maximum number of rows that are merged into one delivery."""
 DIGEST_OUTPUTS = frozenset({"mail", "notify"})
-"""Outputs whose deliveries are gathered to digests under overload."""
+"""Outputs whose deliveries are combined into digests under overload."""
 DUE_TARGETS_PER_CLAIM = 512
-"""Due targets that are looked at together."""
+"""The number of due targets that are examined together."""
 CHANNEL_CACHE_SIZE = 10_000
-"""Channels that are kept in memory."""
+"""The maximum number of cached channels."""
 MAX_GATHERING_TIME = 600.0
-"""Seconds for which a delivery is gathered at most."""
+"""The maximum number of seconds for which a delivery waits to be combined with others."""
 
 
 _NOTE = (
@@ -37,7 +37,7 @@ _NOTE = (
     .where(outbox.c.id == sa.bindparam("own"))
     .values(sent=sa.bindparam("so_far"), position=sa.bindparam("at"))
 )
-"""Made once, like those below: making a statement takes longer than executing it."""
+"""Constructed once, like those below: constructing a statement takes longer than executing it."""
 _SENT = sa.delete(outbox).where(outbox.c.id.in_(sa.bindparam("some", expanding=True)))
 _NEXT = (
     sa.update(targets)
@@ -48,7 +48,7 @@ _NEXT = (
     )
     .values(due=sa.bindparam("now"))
 )
-"""The next delivery of some targets may go, where one waits."""
+"""Makes targets due whose next delivery waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A row that was taken to be sent."""
+    """A row that was claimed for sending."""
 
     id: int
     target: int
@@ -79,8 +79,9 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a delivery: acknowledged (`error` is None), to be tried again at `due`, or given up; or nothing,
-    where it was not `tried` after all."""
+    """The outcome of a delivery: acknowledged (`error` is None), to be retried at `due`, or given up; or none if it was
+    not `tried`.
+    """
 
     delivery: Delivery
     sent: int = 0
@@ -100,7 +101,7 @@ class Outbox:
         """Targets whose deliveries wait for the end of the overload."""
 
     def _home(self) -> str:
-        """What tells this home's deliveries from those of others."""
+        """Identifies the deliveries of this home among those of others."""
         with self.engine.begin() as connection:
             known = connection.scalar(sa.select(facts.c.value).where(facts.c.name == "home"))
             if known is None:
@@ -109,7 +110,7 @@ class Outbox:
         return str(known)
 
     def restart(self, now: float) -> None:
-        """Whatever waits is tried now: what was in flight, and what failed before the restart."""
+        """Makes all waiting rows due: those in flight, and those that failed before the restart."""
         waiting = sa.select(outbox.c.target).where(~outbox.c.dead).distinct()
         with self.engine.begin() as connection:
             connection.execute(sa.update(targets).where(targets.c.id.in_(waiting)).values(due=now))
@@ -122,8 +123,10 @@ class Outbox:
         busy: Collection[int] = (),
         without: Collection[str] = (),
     ) -> list[Delivery]:
-        """Takes the first row of some due targets; `may` says of a host until when it has to wait, 0 for not now.
-        Targets that are `busy` become due again when their outcome is settled. Those of the hosts `without` stay."""
+        """Claims the first row of some due targets. For a host, `may` returns the time until which it must wait, 0 for
+        not now. Targets in `busy` become due again when their outcome is settled. Those of the hosts in `without` are
+        skipped.
+        """
         with self.engine.begin() as connection:
             due = sa.select(targets.c.id, targets.c.host).where(targets.c.due <= now).order_by(targets.c.due)
             if without:
@@ -168,7 +171,7 @@ class Outbox:
         return taken
 
     def _held(self, connection: sa.Connection, channel: Channel, now: float) -> float | None:
-        """Until when quiet hours or `at most N per hour` hold a delivery back."""
+        """The time until which quiet hours or `at most N per hour` delay a delivery."""
         options = channel.options
         quiet = options.quiet.until(now) if options.quiet else None
         if quiet is not None or options.per_hour is None:
@@ -177,7 +180,7 @@ class Outbox:
         return recent[-options.per_hour] + 3600.0 if len(recent) >= options.per_hour else None
 
     def _gathered(self, row: Any, channel: Channel, now: float) -> float | None:
-        """Until when a delivery waits under overload: one digest takes the time of one mail."""
+        """The time until which a delivery waits under overload: one digest takes the time of one mail."""
         until = row.made + MAX_GATHERING_TIME
         if channel.output not in DIGEST_OUTPUTS or row.attempts or now >= until or not self.is_overloaded():
             return None
@@ -185,7 +188,7 @@ class Outbox:
         return float(until)
 
     def release(self, now: float) -> None:
-        """Sends what was gathered, once the overload has ended."""
+        """Sends the combined deliveries once the overload has ended."""
         if self.gathering and not self.is_overloaded():
             with self.engine.begin() as connection:
                 waiting = targets.c.id.in_(sorted(self.gathering)) & targets.c.due.is_not(None)
@@ -197,7 +200,7 @@ class Outbox:
         return [at for at in json.loads(text or "[]") if at > now - 3600.0]
 
     def _merged(self, connection: sa.Connection, row: Any) -> int:
-        """Takes rows behind this one into it, as long as they go the same way and were never tried."""
+        """Merges later rows into this one, as long as they have the same channel and were never tried."""
         behind = (outbox.c.target == row.target) & ~outbox.c.dead & (outbox.c.id > row.id)
         wanted = sa.select(outbox.c.id, outbox.c.channel, outbox.c.attempts, outbox.c.upto).where(behind)
         upto, merged = row.upto, []
@@ -212,13 +215,13 @@ class Outbox:
         return int(upto)
 
     def note(self, given: Sequence[tuple[Delivery, int, int | None]]) -> None:
-        """How far deliveries are, and where the target of each stood then."""
+        """Records the progress of deliveries, and the position of each target at that point."""
         rows = [{"own": delivery.id, "so_far": sent, "at": position} for delivery, sent, position in given]
         with self.engine.begin() as connection:
             connection.execute(_NOTE, rows)
 
     def settle(self, outcomes: Sequence[Outcome], now: float) -> None:
-        """Records what became of deliveries; the next ones of their targets may go."""
+        """Records the outcomes of deliveries, and makes the next ones of their targets due."""
         with self.engine.begin() as connection:
             good = [one.delivery for one in outcomes if one.tried and one.error is None]
             if good:
@@ -252,14 +255,14 @@ class Outbox:
         return None if found is None else float(found)
 
     def has_early_retry(self, now: float, within: float, attempts: int) -> bool:
-        """Whether a host is tried again soon that was not tried often yet."""
+        """Whether a host with few attempts so far will be retried soon."""
         soon = sa.select(targets.c.id).where(targets.c.due <= now + within, targets.c.host != "")
         chosen = outbox.c.target.in_(soon) & ~outbox.c.dead & (outbox.c.attempts < attempts) & (outbox.c.attempts > 0)
         with self.engine.connect() as connection:
             return connection.scalar(sa.select(outbox.c.id).where(chosen).limit(1)) is not None
 
     def channels_of(self, connection: sa.Connection, ids: Iterable[int]) -> dict[int, Channel]:
-        """Channels by id; those met last are kept."""
+        """Channels by id; recently used ones are cached."""
         wanted = set(ids)
         found = {id: self._channels[id] for id in wanted if id in self._channels}
         if missing := sorted(wanted - set(found)):
@@ -278,7 +281,7 @@ def _channel(row: Any) -> Channel:
 
 
 def enqueue(connection: sa.Connection, rows: Iterable[tuple[int, int, int]], now: float) -> int:
-    """New rows, of (channel, after, upto), within somebody's transaction; how many."""
+    """Inserts rows of (channel, after, upto) within the caller's transaction, and returns their number."""
     values = [{"channel": channel, "after": after, "upto": upto} for channel, after, upto in rows]
     for i in range(0, len(values), 10_000):
         some = values[i : i + 10_000]

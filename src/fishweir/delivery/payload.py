@@ -83,4 +83,4 @@ class NotRewindable:
         return None
 
     def rewind(self, position: int) -> None:
-        """A sent payload cannot be undone."""
+        """Does nothing: a sent payload cannot be undone."""

@@ -65,8 +65,9 @@ class CircuitBreaker:
         return known.until if known is not None and known.until > now else None
 
     def has_room(self, host: str) -> bool:
-        """Some senders are reserved for local files, and failing hosts get at most half of the senders. For a
-        responsive host, more deliveries are claimed than are in flight."""
+        """Whether a host may get another delivery. Some senders are reserved for local files, and failing hosts get at
+        most half of the senders. For a responsive host, more deliveries are claimed than are in flight.
+        """
         if not host:
             return True
         known = self.hosts.get(host) or _Host()
@@ -86,7 +87,7 @@ class CircuitBreaker:
             known.in_flight += 1
 
     def release(self, host: str) -> None:
-        """A delivery has ended, or was not started after all."""
+        """Records that a delivery has ended, or was not started after all."""
         if host:
             known = self.hosts[host]
             known.in_flight -= 1
@@ -103,7 +104,7 @@ class CircuitBreaker:
             known.failures = 0
             if not known.in_flight:
                 del self.hosts[host]
-        elif known.until <= now:  # what was under way when the breaker opened says nothing new
+        elif known.until <= now:  # deliveries in flight when the breaker opened say nothing new
             known.failures += 1
             if known.failures >= FAILURE_THRESHOLD:
                 known.until = now + backoff(known.failures - FAILURE_THRESHOLD + 3)

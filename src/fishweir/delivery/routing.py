@@ -1,7 +1,7 @@
 """Routing: which queries of a micro-batch have subscribers, and through which channels their results go.
 
 The cost depends on what fired: the queries with results are looked up, not the subscriptions. If only a few queries
-have subscribers, the results are searched for these only.
+have subscribers, only the results of these are looked up.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from fishweir.pipeline.results import ResultReader
 MAX_NAMES_LISTED = 1_000
 CHUNK = 10_000
 ROUTE_CACHE_SIZE = 200_000
-"""Queries with their subscriptions that are kept in memory."""
+"""The maximum number of queries whose subscriptions are cached."""
 
 Route = Callable[[Commit], dict[int, str]]
-"""Of a micro-batch: the queries whose results go through a channel, and the names that were subscribed to."""
+"""Maps a micro-batch to the queries whose results go through a channel, with the names in the subscriptions."""
 
 _SUBSCRIBED = sa.select(
     queries.c.number,
@@ -42,7 +42,7 @@ _AT_ONCE = (
 )
 _OF_CHANNELS = _SUBSCRIBED.add_columns(subscriptions.c.channel)
 _OF_MANY = _SUBSCRIBED.where(subscriptions.c.channel + 0 == sa.bindparam("own"))
-"""The sum keeps the database from going through all subscriptions of the channel for each query that is asked for."""
+"""The sum keeps the database from scanning all subscriptions of the channel for each requested query."""
 
 
 class _Subscription(NamedTuple):
@@ -55,13 +55,13 @@ class _Subscription(NamedTuple):
 
 @dataclass
 class _Known:
-    """What a version of the catalog says: nothing of it has to be asked for again while the version stays."""
+    """Cached lookups for a catalog version, valid while the version does not change."""
 
     version: int
     few: Ints | None
-    """The queries with subscribers, where they are few."""
+    """The queries with subscribers, if there are few."""
     at_once: dict[int, list[_Subscription]] = field(default_factory=dict)
-    """By query, the subscriptions whose results go out at once, of queries that had results."""
+    """By query with results so far, the subscriptions that are delivered on change."""
     size: int = 0
 
 
@@ -71,7 +71,7 @@ class Routing:
         self._asking = FastLookup(engine)
         self._known = _Known(-1, None)
         self._recent: OrderedDict[tuple[int, int], dict[int, str]] = OrderedDict()
-        """By micro-batch and channel, what was found last: the names that queries were subscribed to by."""
+        """By micro-batch and channel, the most recent lookups: the names by which queries were subscribed to."""
         self._remembered = 0
 
     def numbers(self, commit: Commit) -> Ints:
@@ -83,7 +83,7 @@ class Routing:
 
     @property
     def are_few(self) -> bool:
-        """Whether few queries have subscribers, so that only those are looked for."""
+        """Whether few queries have subscribers, so that only these are looked up."""
         return self._known.few is not None
 
     def _newest(self) -> _Known:
@@ -98,7 +98,7 @@ class Routing:
         return self._known
 
     def on_change(self, commit: Commit, numbers: Ints) -> dict[int, list[int]]:
-        """By channel, the queries whose results go out at once."""
+        """By channel, the queries whose results are delivered on change."""
         found: dict[int, dict[int, str]] = defaultdict(dict)
         for number, subscribed in zip(numbers.tolist(), self._at_once(numbers.tolist()), strict=True):
             for one in subscribed:
@@ -109,7 +109,7 @@ class Routing:
         return {channel: list(feeds) for channel, feeds in found.items()}
 
     def _at_once(self, numbers: list[int]) -> list[list[_Subscription]]:
-        """Of each query the subscriptions whose results go out at once."""
+        """For each query, the subscriptions that are delivered on change."""
         known = self._newest()
         missing = [number for number in numbers if number not in known.at_once]
         if missing and known.size > ROUTE_CACHE_SIZE:
@@ -124,14 +124,14 @@ class Routing:
         return [known.at_once[number] for number in numbers]
 
     def _remember(self, key: tuple[int, int], feeds: dict[int, str]) -> None:
-        """What is about to be sent needs it again."""
+        """Caches a lookup, which sending the delivery needs again."""
         self._recent[key] = feeds
         self._remembered += len(feeds)
         while self._remembered > ROUTE_CACHE_SIZE and self._recent:
             self._remembered -= len(self._recent.popitem(last=False)[1])
 
     def timed(self, commit: Commit, numbers: Ints) -> list[str]:
-        """The queries whose results somebody gets at a time of their own."""
+        """The queries whose results are delivered by timers."""
         if self._asking.first(f"select 1 from {timers.name} limit 1") is None:
             return []
         waiting = sa.exists().where(subscriptions.c.query == queries.c.name, subscriptions.c.timed, in_force(commit))
@@ -143,8 +143,9 @@ class Routing:
         return sorted(set(found))
 
     def of_channels(self, channels: Sequence[int]) -> dict[int, Route]:
-        """Says of a micro-batch which queries' results go through each channel, with the names that were subscribed
-        to."""
+        """By channel, a function from a micro-batch to the queries whose results go through it, with the names in the
+        subscriptions.
+        """
         looked_up = cache(lambda: self._looked_up(channels))
 
         def going(channel: int) -> Route:
@@ -153,7 +154,7 @@ class Routing:
         return {channel: going(channel) for channel in channels}
 
     def _looked_up(self, channels: Sequence[int]) -> dict[int, Route]:
-        """Channels of few subscriptions by one statement for many."""
+        """Looks up channels with few subscriptions, many per statement."""
         found: dict[int, list[Any]] = {channel: [] for channel in channels}
         own = sa.select(subscriptions.c.channel, sa.func.count()).group_by(subscriptions.c.channel)
         many: set[int] = set()
@@ -172,7 +173,7 @@ class Routing:
         return lambda commit: {row.number: row.feed for row in rows if _sees(row, commit)}
 
     def _of_many(self, commit: Commit, wanted: Any) -> dict[int, str]:
-        """Of those that fired, where a channel has very many."""
+        """The fired queries, for a channel with very many subscriptions."""
         numbers = self.reader.fired(self.table, commit)
         with self.engine.connect() as connection:
             chunks = (connection.execute(wanted.where(queries.c.number.in_(some))) for some in _chunks(numbers))
@@ -181,8 +182,9 @@ class Routing:
 
 @cache
 def _few_subscribed(most: int) -> Any:
-    """Some of the names that were ever subscribed to. Each is a step along the index: the hundred thousand subscribers
-    that a feed may have are not gone through."""
+    """Some of the names that were ever subscribed to. Each is one step along the index, which skips the hundred
+    thousand subscribers that a feed may have.
+    """
     first = sa.select(sa.func.min(subscriptions.c.query).label("name"), sa.literal(1).label("place"))
     names = first.cte("names", recursive=True)
     following = sa.select(sa.func.min(subscriptions.c.query)).where(subscriptions.c.query > names.c.name)
@@ -192,7 +194,7 @@ def _few_subscribed(most: int) -> Any:
 
 
 def in_force(commit: Commit) -> Any:
-    """Subscriptions see the micro-batches between the changes that added and dropped them."""
+    """The condition for subscriptions in force: a micro-batch lies between the changes that added and dropped them."""
     living = (subscriptions.c.added <= commit.version) & (
         subscriptions.c.dropped.is_(None) | (subscriptions.c.dropped > commit.version)
     )
@@ -200,7 +202,7 @@ def in_force(commit: Commit) -> Any:
 
 
 def _sees(row: Any, commit: Commit) -> bool:
-    """What `in_force` says, of a row."""
+    """The condition `in_force`, evaluated on a row."""
     living = row.added <= commit.version and (row.dropped is None or row.dropped > commit.version)
     return living and (row.start is None or row.start <= commit.at)
 

@@ -21,7 +21,7 @@ from fishweir.pipeline.result import Result
 logger = logging.getLogger("fishweir.delivery")
 
 Sent = tuple[Outcome, int]
-"""What became of a delivery, and how many results came through."""
+"""The outcome of a delivery, and the number of delivered results."""
 
 
 class Sender:
@@ -29,13 +29,14 @@ class Sender:
         self.outbox, self.contents, self.outputs, self.clock = outbox, contents, outputs, clock
 
     def send(self, delivery: Delivery) -> Sent:
-        """What became of it, and how many results came through. An output may be the user's code: whatever it raises,
-        the rest goes on."""
+        """Sends a delivery and returns its outcome with the number of delivered results. An output may be the user's
+        code: whatever it raises, other deliveries continue.
+        """
         attempt = Attempt(self, delivery)
         return self.ended(attempt, attempt.run)
 
     def ended(self, attempt: Attempt, last: Callable[[], object]) -> Sent:
-        """What becomes of an attempt by its last step."""
+        """The outcome of an attempt after its last step."""
         try:
             last()
             return Outcome(attempt.delivery), attempt.sent - attempt.delivery.sent
@@ -67,7 +68,7 @@ class Attempt:
         channel = self.delivery.channel
         self.opened, _ = self.sender.outputs.open(channel.output, channel.arguments)
         if self.position is not None:
-            self.opened.rewind(self.position)  # what an interrupted attempt may have left
+            self.opened.rewind(self.position)  # removes what an interrupted attempt may have left
         return self.opened
 
     def run(self) -> None:
@@ -96,7 +97,7 @@ class Attempt:
         return Payload(len(made), lambda: made, None, *about, media, self.sender.clock())
 
     def taken_back(self) -> int | None:
-        """Takes back what a failed attempt left; where that fails too, it is left to the next attempt."""
+        """Undoes what a failed attempt left. If that fails too, the next attempt does it."""
         if self.opened is None or self.position is None:
             return self.position
         try:
@@ -112,7 +113,7 @@ def key(sender: Sender, delivery: Delivery) -> str:
 
 
 def _applied(path: str, results: list[Result]) -> list[Result]:
-    """What a stylesheet makes of results, without those that it fails on."""
+    """The results transformed by a stylesheet, without those on which it fails."""
     try:
         outputs = render(path, [result.output for result in results])
     except TooSlow as error:
@@ -133,7 +134,7 @@ def _stylesheet(path: str, _written: int) -> Stylesheet:
 
 
 def stylesheet(path: str) -> Stylesheet:
-    """Compiled once per version of the file."""
+    """The stylesheet, compiled once per version of the file."""
     try:
         written = Path(path).stat().st_mtime_ns
     except OSError:

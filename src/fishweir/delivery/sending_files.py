@@ -1,9 +1,9 @@
-"""Sending many deliveries to files together: a hundred thousand subscribers of one feed have as many small files.
+"""Sends many deliveries to files together: a hundred thousand subscribers of one feed have as many small files.
 
-In: deliveries of outputs that are `together`. Out: what became of each. Where the files stand is written down by one
-transaction for all, before anything is written; what several of them get is put together once; and they wait for the
-disk side by side, since a disk that is asked by many at once writes for all of them. What asks for more than that
-(a stylesheet, very many results, something that is no ordinary file and may hang) is sent by itself.
+In: deliveries of outputs that are `together`. Out: the outcome of each. One transaction records the positions of all
+files before anything is written. Content that several files get is constructed once. The files are synced in parallel,
+since a disk serves many concurrent requests with one write. Deliveries that need more (a stylesheet, very many results,
+something that is not an ordinary file and may hang) are sent individually.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from fishweir.delivery.payload import RESULTS_PER_PAYLOAD
 from fishweir.delivery.sending import Attempt, Sender, Sent
 
 MOST = 256
-"""Files that are open at a time."""
+"""The maximum number of open files."""
 SYNCING = 16
-"""Threads that wait for the disk."""
+"""The number of threads that wait for the disk."""
 
 
 def grouped(sender: Sender, deliveries: Sequence[Delivery]) -> Iterator[list[Delivery]]:
-    """Deliveries by who sends them: those to ordinary files of this machine together, each of the others by itself."""
+    """Deliveries grouped by sender: those to ordinary local files together, each of the others separately."""
     files = [one for one in deliveries if _is_plain(sender, one)]
     disks = local_disks() if len(files) > 1 else ()
     together = {one.id: one for one in files if is_ordinary(one.channel.arguments[0], disks)}
@@ -40,12 +40,12 @@ def _is_plain(sender: Sender, delivery: Delivery) -> bool:
 
 
 def send_group(sender: Sender, deliveries: Sequence[Delivery]) -> list[Sent]:
-    """What became of each."""
+    """Sends deliveries together and returns the outcome of each."""
     if len(deliveries) == 1:
         return [sender.send(deliveries[0])]
     try:
         contents = sender.contents.of_all([(one.channel.id, one.after, one.upto) for one in deliveries])
-    except Exception:  # what cannot be read is said of the deliveries that it concerns
+    except Exception:  # read errors are reported by the deliveries concerned
         return [sender.send(delivery) for delivery in deliveries]
     given = list(zip(deliveries, contents, strict=True))
     large = [sender.send(delivery) for delivery, content in given if len(content) > RESULTS_PER_PAYLOAD]
@@ -72,7 +72,7 @@ class _Group:
             return self.failed + list(synced)
 
     def _each(self, act: Callable[[_Writing], None]) -> None:
-        """Those that fail are left out from here on."""
+        """Applies a step to each attempt. Attempts that fail are left out from then on."""
         going = []
         for writing in self.writings:
             try:
@@ -90,7 +90,7 @@ class _Group:
             self.writings = []
 
     def _text(self, writing: _Writing) -> bytes:
-        """What is appended; the same object for all that get the same."""
+        """The text to append; one shared object for equal contents."""
         content = writing.content
         if writing.sent:
             return "".join([f"{text}\n" for text in content.texts[writing.sent :]]).encode()
@@ -101,7 +101,7 @@ class _Group:
 
 
 class _Writing(Attempt):
-    """An attempt in three steps, between which the others of the group take theirs."""
+    """An attempt in three steps, interleaved with those of the other attempts of the group."""
 
     output: Append
 

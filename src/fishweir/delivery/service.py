@@ -86,13 +86,13 @@ class DeliveryService:
         self.collector = Collector(engine, table, fired, contents, direct)
         self._quiet_since = time.monotonic()
         self._damage: HomeError | None = None
-        """Why results cannot be read any more."""
+        """The reason why results can no longer be read."""
         self.outbox.restart(clock())
 
     # In the calling thread
 
     def step(self) -> int:
-        """Collects, fires and sends all that is due; how many results were delivered."""
+        """Collects, fires and sends everything that is due, and returns the number of delivered results."""
         before = self.delivered
         self.collector.catch_up()
         try:
@@ -105,7 +105,7 @@ class DeliveryService:
             self._settle([sent for group in groups for sent in send_group(self.sender, group)])
         return self.delivered - before
 
-    # In threads of its own
+    # In separate threads
 
     @property
     def is_running(self) -> bool:
@@ -115,7 +115,7 @@ class DeliveryService:
         self._stopped.clear()
         self._damage = None
         self.collector.catch_up()
-        self._record()  # what ended too late for the run before, which then is due again with all others
+        self._record()  # deliveries that ended too late for the previous run and are due again
         self.outbox.restart(self.clock())
         for loop in (self._collect_loop, self._dispatch_loop):
             thread = threading.Thread(target=loop, name=f"fishweir{loop.__name__}", daemon=True)
@@ -123,11 +123,11 @@ class DeliveryService:
             thread.start()
 
     def wake(self) -> None:
-        """There is something new: a commit."""
+        """Signals a new commit."""
         self._collect.set()
 
     def stop(self, patience: float = 5.0) -> None:
-        """Ends the threads. What is in flight gets a while; what does not end in time is sent again by the next run."""
+        """Ends the threads. Deliveries in flight get some time; the next run resends those that do not end in time."""
         self._collect_last()
         ends = time.monotonic() + patience
         while self._busy and time.monotonic() < ends:
@@ -137,20 +137,21 @@ class DeliveryService:
         self._collect.set()
         self._dispatch.set()
         for thread in self._threads:
-            thread.join()  # it ends with what it is doing; left alone, it would go on with the next run
-        self._guarded(self._record)  # what ended meanwhile
+            thread.join()  # it ends after its current step; otherwise it would continue in the next run
+        self._guarded(self._record)  # deliveries that ended meanwhile
         self._queues.end(self._senders)
         self._queues = HostQueues()
         self._threads, self._senders = [], 0
 
     def _collect_last(self) -> None:
-        """What is committed by now is in the outbox before the threads end."""
+        """Adds all commits so far to the outbox before the threads end."""
         if self._threads and self._damage is None:
             self._guarded(self._look_and_begin)
 
     def is_idle(self) -> bool:
-        """Whether nothing waits: no commit, no timer, nothing in flight or due, and nothing that failed a few times
-        only and is tried again soon."""
+        """Whether nothing waits: no commit, no timer, no delivery that is in flight or due, and none that failed only a
+        few times and will be retried soon.
+        """
         if self._damage is not None:
             raise self._damage
         if self._is_busy(now := self.clock()):
@@ -160,8 +161,9 @@ class DeliveryService:
         return not (patient and self.outbox.has_early_retry(now, IDLE_RETRY_WINDOW, IDLE_AFTER_ATTEMPTS))
 
     def _is_busy(self, now: float) -> bool:
-        """Asks in the direction in which results move (commits, timers, outbox, senders), so that whatever moves on
-        while it asks is still met."""
+        """Checks in the direction in which results move (commits, timers, outbox, senders), so that results that move
+        during the check are not missed.
+        """
         if self._busy or self.collector.waiting():
             return True
         if not self.collector.has_subscribers:
@@ -213,13 +215,13 @@ class DeliveryService:
                     self._submit(group)
                 if (
                     len(claimed) >= DUE_TARGETS_PER_CLAIM
-                ):  # there may be more; who claims one at a time pays as much as for many
+                ):  # there may be more; claiming one at a time costs as much as claiming many
                     self._more = True
                     continue
             self._wait(self._dispatch, self.outbox.next_due, CLAIM_INTERVAL)
 
     def _wait(self, event: threading.Event, due: Callable[[], float | None], least: float = 0.02) -> None:
-        """Until somebody calls, or something is due."""
+        """Waits until the event is set, or something is due."""
         at = self._guarded(due)
         seconds = POLL_INTERVAL if at is None else min(max(at - self.clock(), least), POLL_INTERVAL)
         event.wait(seconds)
@@ -229,7 +231,9 @@ class DeliveryService:
         return self.timers.next() if self.collector.has_subscribers else None
 
     def _guarded(self, act: Callable[[], Any]) -> Any:
-        """The database may be busy for longer than it waits: the threads go on. What is damaged stops the job."""
+        """Runs a step of a thread. If the database is locked beyond its timeout, the threads continue. Damage stops the
+        job.
+        """
         try:
             return act()
         except Exception as error:
@@ -272,14 +276,14 @@ class DeliveryService:
         for delivery in claimed:
             room[delivery.host] -= 1
         for host, left in room.items():
-            for _ in range(left):  # due, but held back for another reason
+            for _ in range(left):  # due, but delayed for another reason
                 self.breaker.release(host)
         self._busy |= {delivery.target for delivery in claimed}
         return claimed
 
     def _submit(self, group: list[Delivery]) -> None:
         self._queues.put(group)
-        with self._moving:  # the collector hands over, too
+        with self._moving:  # the collector moves deliveries, too
             if self._senders >= min(MAX_SENDERS, self._queues.sending):
                 return
             self._senders += 1
@@ -307,7 +311,7 @@ class DeliveryService:
         try:
             if done:
                 self._settle(done)
-        except BaseException:  # the database was busy for too long
+        except BaseException:  # the database was locked for too long
             for sent in done:
                 self._done.put(sent)
             raise

@@ -20,17 +20,17 @@ from typing import Any
 from fishweir.delivery.stylesheets import BadItem
 
 ITEM_TIMEOUT = 5.0
-"""Seconds for one item, once the process is there."""
+"""Seconds for one item, once the process is running."""
 START_TIMEOUT = 60.0
 MAX_PROCESSES = 2
 MAX_FAILURES = 3
 CHUNK = 100
-"""Items that are handed over together."""
+"""The number of items that are sent together."""
 COMMAND = ("-P", "-m", "fishweir.delivery.stylesheet_process")
 
 
 class TooSlow(BadItem):
-    """The stylesheet was ended."""
+    """The stylesheet took too long and was killed."""
 
 
 class _Process:
@@ -43,13 +43,13 @@ class _Process:
             pass_fds=[other.fileno()],
             stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": paths},
-            start_new_session=True,  # it is not interrupted from the keyboard
+            start_new_session=True,  # keyboard interrupts must not reach it
         )
         other.close()
         self._receive(START_TIMEOUT)
 
     def ask(self, path: str, wanted: str, items: Sequence[Any]) -> Iterator[tuple[bool, Any]]:
-        """TimeoutError where an item takes too long, EOFError where the process has ended."""
+        """The answers of the process. Raises TimeoutError if an item takes too long, EOFError if the process ended."""
         self.connection.send((path, _written(path), wanted, items))
         for _ in items:
             yield self._receive(ITEM_TIMEOUT)
@@ -72,7 +72,7 @@ class _Pool:
         atexit.register(self.end)
 
     def ask(self, path: str, wanted: str, items: Sequence[Any]) -> list[Any]:
-        """What is made of each item, or a BadItem."""
+        """The result for each item, or a BadItem."""
         name = Path(path).name
         with self.room:
             process = self._taken()
@@ -110,13 +110,14 @@ _pool = _Pool()
 
 
 def render(path: str, items: Sequence[Any]) -> list[str | BadItem]:
-    """What a stylesheet makes of results, in whatever format."""
+    """The output of a stylesheet for results, in any format."""
     return [one for i in range(0, len(items), CHUNK) for one in _pool.ask(path, "render", items[i : i + CHUNK])]
 
 
 def applying(path: str) -> Callable[[str], bytes]:
-    """A function from an item to the document that a stylesheet makes of it. After a stylesheet took too long a few
-    times, its items fail at once: whoever fills streams does not wait for it any more."""
+    """A function that transforms an item with a stylesheet. After a stylesheet took too long a few times, its items
+    fail immediately, so that filling streams no longer waits for it.
+    """
     slow = 0
 
     def apply(item: str) -> bytes:

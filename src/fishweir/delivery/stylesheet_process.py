@@ -1,7 +1,7 @@
 """A process that applies stylesheets for its parent, which kills it if one takes too long.
 
-In: the path of a stylesheet and its time of change, what is wanted (`render` or `apply`), and items. Out, one after the
-other: what it made of each item, or why it failed. The process ends when the other one does, also in the middle of an
+In: the path of a stylesheet and its modification time, the operation (`render` or `apply`), and items. Out: for each
+item in order, the result or the reason for the failure. The process ends with its parent, even in the middle of an
 item.
 """
 
@@ -21,7 +21,7 @@ from fishweir.delivery.stylesheets import BadItem, Stylesheet
 from fishweir.errors import QueryError
 
 MEMORY = 1 << 30
-"""Bytes that the process may use."""
+"""The memory limit of the process in bytes."""
 
 Request = tuple[str, int, str, Sequence[Any]]
 
@@ -49,7 +49,7 @@ def main(connection: Connection[Any, Any]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     requests: SimpleQueue[Request] = SimpleQueue()
     threading.Thread(target=_receive, args=(connection, requests), daemon=True).start()
-    connection.send(None)  # from here on its time is that of the stylesheets
+    connection.send(None)  # from here on, time counts for the stylesheets
     while True:
         for answer in answers(requests.get()):
             connection.send(answer)

@@ -1,7 +1,7 @@
 """XSLT stylesheets of feeds: compiled once, applied to items, without access to files or the network.
 
-In: the path of a stylesheet. Out: a function from an item to a document. A stylesheet that is missing or
-broken is a QueryError with file and line; an item that it fails on is a BadItem with the reason.
+In: the path of a stylesheet. Out: a function from an item to a document. A missing or broken stylesheet raises a
+QueryError with file and line. An item on which it fails raises a BadItem with the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOWHERE = etree.XSLTAccessControl(  # the stubs do not know its arguments
 
 
 class BadItem(ValueError):
-    """An item that cannot be transformed; the message is the reason it is set aside for."""
+    """An item that cannot be transformed. The message is the reason for setting it aside."""
 
 
 class Stylesheet:
@@ -44,12 +44,12 @@ class Stylesheet:
 
     @property
     def media(self) -> str:
-        """What it makes: text, html or xml."""
+        """The output type: text, html or xml."""
         method = self._tree.xpath("string(/*/*[local-name() = 'output']/@method)")
         return str(method).lower() if str(method).lower() in ("text", "html") else "xml"
 
     def render(self, item: str | Mapping[str, Any]) -> str:
-        """What the stylesheet makes of a result, in whatever format; a tuple is a document with its columns."""
+        """The output of the stylesheet for a result, in any format; a tuple is a document with its columns."""
         text = element_text(tuple_to_document("result", item)) if isinstance(item, Mapping) else item
         try:
             return str(self._transform(parse_document(text.encode())))
@@ -57,7 +57,7 @@ class Stylesheet:
             raise BadItem(f"the stylesheet {self.path.name} fails: {_reason(error)}") from error
 
     def apply(self, item: str | bytes) -> bytes:
-        """The document that the stylesheet makes of an item."""
+        """The document that results from applying the stylesheet to an item."""
         try:
             body = item.encode() if isinstance(item, str) else item
             result = self._transform(parse_document(body))
@@ -71,7 +71,7 @@ class Stylesheet:
 
 
 def _line(error: Exception) -> str:
-    """Where, as libxml2 tells: in the exception or in its log."""
+    """The position of the error, from the libxml2 exception or its log."""
     log = getattr(error, "error_log", None)
     line = getattr(error, "lineno", None) or next((entry.line for entry in log or () if entry.line), None)
     return f", line {line}" if line else ""

@@ -1,9 +1,9 @@
 """Timers: deliveries at scheduled times (NiagaraCQ 3.6).
 
-The event list is a table, sorted by due time; only its front is ever read. A channel that is due takes the results
-since its last firing, which the results table keeps once for everybody, and does not fire where there are none. Firing
-and moving to the next due time are one transaction: each due time fires once, and after a pause, however long, once for
-all that were missed.
+The event list is a table, sorted by due time; only its front is ever read. A due channel delivers the results since its
+last firing, which the results table stores once for all channels, and does not fire if there are none. Firing and
+moving to the next due time are one transaction: each due time fires once, and after a pause of any length, a timer
+fires once for all missed times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fishweir.catalog.schema import NOT_YET, queries
 from fishweir.delivery.outbox import enqueue
 
 TIMERS_PER_BATCH = 5_000
-"""Timers that are fired in one transaction."""
+"""The maximum number of timers that fire in one transaction."""
 
 
 class Timers:
@@ -29,7 +29,7 @@ class Timers:
         self._now: float | None = None
 
     def fire(self, now: float) -> int:
-        """Fires what is due; how many deliveries that makes."""
+        """Fires the due timers and returns the number of deliveries."""
         self._mind_the_clock(now)
         count = 0
         while (first := self.next()) is not None and first <= now:
@@ -44,8 +44,9 @@ class Timers:
         return count
 
     def _due(self, connection: sa.Connection, now: float) -> list[sa.Row]:  # type: ignore[type-arg]
-        """The front of the list: with each channel the last micro-batch that has something for it, and whether anybody
-        still waits."""
+        """The front of the list: each channel with the last micro-batch that has results for it, and whether it still
+        has subscribers.
+        """
         front = sa.select(timers).where(timers.c.due <= now).order_by(timers.c.due).limit(TIMERS_PER_BATCH).subquery()
         of = subscriptions.c.channel == front.c.channel
         newest = (
@@ -77,8 +78,10 @@ class Timers:
             connection.execute(update.values(due=sa.bindparam("next"), batch=sa.bindparam("upto")), moved)
 
     def _mind_the_clock(self, now: float) -> None:
-        """A clock that was set back leaves due times too far ahead: none is further than its interval, unless its start
-        is to come. Due times stay on their grid, which reaches back as far as need be."""
+        """Corrects due times that are too far ahead after the clock was set back: none is further ahead than its
+        interval, unless its start is in the future. Due times stay on their grid, which is extended into the past as
+        needed.
+        """
         before, self._now = self._now, now
         if before is not None and now >= before:
             return
@@ -108,6 +111,6 @@ def _too_far_ahead(now: float) -> sa.Select[Any]:
 
 
 def _set_back(row: Any, now: float) -> dict[str, float]:
-    """The due time on the same grid that comes next."""
+    """The next due time on the same grid."""
     first = row.anchor - math.ceil(max(0.0, row.anchor - now) / row.every) * row.every
     return {"id": row.channel, "next": next_due(first, row.every, now), "every": row.every}

@@ -1,8 +1,8 @@
-"""`NOT FOLLOWED BY`: documents that wait for the end of their window, and those for which it passed without a match.
+"""`NOT FOLLOWED BY`: documents that wait for the end of their window, and those whose window ended without a match.
 
-In: the documents of the first block as micro-batches find them, and the documents that have found a match. Out: those
-that can no longer find one, once the streams of the second block have passed the end of their window. What has been
-decided is in the cursor of the log that they are appended to: up to which micro-batch and which time.
+In: the documents of the first block as micro-batches find them, and the documents that have a match. Out: those that
+can no longer have one, once the streams of the second block have passed the end of their window. The cursor of the log
+that they are appended to records the progress: a micro-batch and a time.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from fishweir.algebra.nodes import Shape, Source, Unless
 from fishweir.pipeline.expand import Expansion, entries_of
 
 DocumentKey = tuple[int, int]
-"""A document: its stream, and its number there."""
+"""Stream and number of a document."""
 
 
 @dataclass
 class Absences:
-    """The documents of one query that wait. `decided` is a micro-batch and a time: of the documents up to that
-    micro-batch, those whose window ended before that time are not waiting any more."""
+    """The waiting documents of one query. `decided` is a micro-batch and a time: of the documents up to that
+    micro-batch, those whose window ended before that time no longer wait.
+    """
 
     unless: Unless
     sources: tuple[Source, ...]
-    """What must not follow comes from here."""
+    """The sources of the documents that must not follow."""
     matches: frozenset[int]
     """The numbers of the query that finds the matches."""
     decided: tuple[int, float]
@@ -36,7 +37,7 @@ class Absences:
     """The end of each document's window, and the micro-batch that found the document."""
 
     def add(self, batch: int, found: Iterable[tuple[DocumentKey, float]], matched: Iterable[DocumentKey]) -> None:
-        """What one micro-batch found: documents with their times, and documents with a match."""
+        """Adds the findings of one micro-batch: documents with their times, and documents with a match."""
         for place, time in found:
             end = time + self.unless.seconds
             if batch > self.decided[0] or end >= self.decided[1]:
@@ -45,7 +46,7 @@ class Absences:
             self.ends.pop(place, None)
 
     def due(self, reached: float) -> list[tuple[float, DocumentKey]]:
-        """The documents whose window ended before a time, by that end; they still wait until `decide` is called."""
+        """The documents whose window ended before a time, ordered by that end. They wait until `decide` is called."""
         return sorted((end, place) for place, (end, _) in self.ends.items() if end < reached)
 
     def decide(self, batch: int, reached: float) -> None:
@@ -53,7 +54,7 @@ class Absences:
         self.ends = {place: kept for place, kept in self.ends.items() if kept[0] >= reached}
 
     def oldest(self) -> int | None:
-        """The first micro-batch that found a document that still waits."""
+        """The first micro-batch that found a still waiting document."""
         return min((batch for _, batch in self.ends.values()), default=None)
 
 

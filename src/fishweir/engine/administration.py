@@ -1,5 +1,4 @@
-"""Administration: list, search, replace, pause and resume queries, and manage undelivered results; and the actions of
-programs."""
+"""Administration: lists, searches, replaces, pauses and resumes queries; manages undelivered results and actions."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def schedule_of(defaults: str) -> Callable[[float], Schedule]:
-    """The times of an administrator, counted from a registration."""
+    """An administrator's default schedule, as a function of the registration time."""
     if not defaults:
         return lambda _: ON_CHANGE
     from fishweir.languages.clauses import parse_clauses
@@ -35,7 +34,7 @@ def schedule_of(defaults: str) -> Callable[[float], Schedule]:
 
 
 class Administration(ABC):
-    """The part of the weir that an administrator uses."""
+    """The administrative part of the weir."""
 
     catalog: Catalog
     clock: Callable[[], float]
@@ -44,14 +43,14 @@ class Administration(ABC):
 
     @abstractmethod
     def execute(self, script: str) -> list[str]:
-        """Registers the statements of a script, all or nothing; the names of its queries."""
+        """Registers the statements of a script, all or none, and returns the names of its queries."""
 
     @abstractmethod
     def _registration(self) -> AbstractContextManager[Registration]:
-        """Changes of the catalog, all or nothing."""
+        """A context for changes of the catalog, all or none."""
 
     def drop(self, what: str | int) -> None:
-        """Removes a query, by its name, or a subscription, by its id; results stay."""
+        """Removes a query by its name, or a subscription by its id. Results stay."""
         with self._registration() as registration:
             if isinstance(what, int):
                 self._subscription(what)
@@ -60,7 +59,7 @@ class Administration(ABC):
                 registration.run([DropQuery(what)])
 
     def drop_many(self, names: Iterable[str]) -> int:
-        """Removes many queries, all or none; how many."""
+        """Removes many queries, all or none, and returns their number."""
         given = list(names)
         with self._registration() as registration:
             registration.drop_many(given)
@@ -71,17 +70,19 @@ class Administration(ABC):
         self.outputs.register_callable(name, function)
 
     def register_action(self, name: str, factory: Factory) -> None:
-        """Adds an action: `do NAME ARGUMENTS` opens `factory(*arguments)` and hands it the results of a micro-batch.
+        """Registers an action: `do NAME ARGUMENTS` opens `factory(*arguments)` and passes it the results of a
+        micro-batch.
 
-        The factory gives a `OpenOutput` (delivery/payload.py). Register it before the queries that use it, and again
+        The factory returns an `OpenOutput` (delivery/payload.py). Register it before the queries that use it, and again
         whenever the home is opened.
         """
         self.outputs.register(name, factory)
 
     def replace(self, statement: str, subscription: int | None = None) -> str:
-        """Gives a query or feed another definition under its name: earlier results and subscriptions stay, what it
-        does is what the new statement says. Takes effect with the next micro-batch. With the id of a `subscription`,
-        the statement subscribes in its place. What was found before and waits for a timer is delivered at once."""
+        """Replaces the definition of a query or feed. Earlier results and subscriptions stay; the actions are those of
+        the new statement. Takes effect with the next micro-batch. With the id of a `subscription`, the statement
+        replaces that subscription. Earlier results that wait for a timer are delivered immediately.
+        """
         from fishweir.engine.replacing import replace_query, replace_subscription
         from fishweir.languages.script import parse_script
 
@@ -93,28 +94,28 @@ class Administration(ABC):
             return replace_subscription(registration, subscription, parsed)
 
     def act(self, name: str, clauses: str) -> None:
-        """Changes what a query does with its results, and when: `weir.act("q", "do http 'URL' every 1 hour")`."""
+        """Changes the actions and the schedule of a query: `weir.act("q", "do http 'URL' every 1 hour")`."""
         from fishweir.engine.replacing import change_actions
 
         with self._registration() as registration:
             change_actions(registration, name, clauses)
 
     def drop_stream(self, name: str) -> None:
-        """Removes a declared stream that no query reads; results from it stay."""
+        """Removes a declared stream that no query reads. Its results stay."""
         with self._registration() as registration:
             registration.registering.drop_stream(name)
 
     def queries(self, pattern: str | None = None) -> list[QueryInfo]:
-        """The registered queries: by a pattern of names such as `x*`, or with a word in their names or texts."""
+        """The registered queries, optionally by a name pattern such as `x*`, or with a word in their names or texts."""
         with self.catalog.engine.connect() as connection:
             return list_queries(connection, pattern)
 
     def subscriptions(self, pattern: str | None = None) -> list[Subscription]:
-        """What is delivered, by `do` and by `subscribe`: of feeds by a pattern, or with a word in their texts."""
+        """The subscriptions, by `do` and `subscribe`, optionally by a feed pattern, or with a word in their texts."""
         return [one for one in self.catalog.subscribers() if matches(pattern, one.feed, f"{one.text} {one.action}")]
 
     def pause(self, what: str | int) -> None:
-        """Stops a query, by its name, or a subscription, by its id. Nothing that comes meanwhile is made up for."""
+        """Pauses a query by its name, or a subscription by its id. Documents that arrive meanwhile are missed."""
         with self.catalog.change() as change:
             if isinstance(what, int):
                 if self._subscription(what).paused:
@@ -124,7 +125,7 @@ class Administration(ABC):
                 pause(change, what)
 
     def resume(self, what: str | int) -> None:
-        """Lets a query or subscription that was paused go on."""
+        """Resumes a paused query or subscription."""
         with self.catalog.change() as change:
             change.subscribers.now = self.clock()
             if isinstance(what, int):
@@ -141,12 +142,14 @@ class Administration(ABC):
         return found
 
     def unsubscribe(self, token: str) -> bool:
-        """Ends the subscription that a mail's unsubscribe link names; whether there was one."""
+        """Ends the subscription that the unsubscribe link of a mail names. Returns whether there was one."""
         with self._registration() as registration:
             return registration.registering.end(token)
 
     def import_opml(self, document: bytes | str) -> list[str]:
-        """Registers the feeds of an OPML document, all or none, but those that are there by their URL; their names."""
+        """Registers the feeds of an OPML document, all or none, except those already registered by URL. Returns their
+        names.
+        """
         from fishweir.engine.opml import from_opml, registration
 
         streams = self.catalog.streams()
@@ -165,16 +168,16 @@ class Administration(ABC):
         return to_opml({name: (stream, about_feed(self.home, id)) for name, (id, stream) in feeds.items()})
 
     def letters(self) -> list[Undelivered]:
-        """Deliveries that have not been acknowledged yet, and those that were given up, the oldest first."""
+        """Deliveries that are not acknowledged yet, and those that were given up, the oldest first."""
         with self.catalog.engine.connect() as connection:
             return list_undelivered(connection)
 
     def dead_letters(self) -> list[Undelivered]:
-        """Deliveries that were given up: after three days, or because the target will never take them."""
+        """Deliveries that were given up: after three days, or because the target will never accept them."""
         with self.catalog.engine.connect() as connection:
             return list_undelivered(connection, dead=True)
 
     def resend(self, ids: Collection[int] | None = None) -> int:
-        """Lets dead letters be tried again, all or those with these ids; how many."""
+        """Retries dead letters, all or those with the given ids, and returns their number."""
         with self.catalog.engine.begin() as connection:
             return resend(connection, self.clock(), ids)

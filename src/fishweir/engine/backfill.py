@@ -42,13 +42,14 @@ NICE = 10
 STATELESS = ("selections", "filters")
 """The kinds of groups whose results depend on one document."""
 HANDOVER_ENTRIES = 1_000
-"""So many entries are evaluated between two micro-batches when a run is about to hand over: it would never catch up
-with a busy job otherwise."""
+"""The number of entries that are evaluated between two micro-batches when a run is about to hand over: otherwise it
+would never catch up with a busy job.
+"""
 
 
 @dataclass
 class Step:
-    """A run at work in its thread."""
+    """A run in progress in its thread."""
 
     run: BackfillRun
     thread: threading.Thread
@@ -58,7 +59,7 @@ class Step:
 
 @dataclass
 class Backfills:
-    """Called between micro-batches. With `beside` a run has a thread of its own, else the caller waits for it."""
+    """Called between micro-batches. With `beside`, a run has its own thread, else the caller waits for it."""
 
     home: Home
     catalog: Catalog
@@ -81,19 +82,19 @@ class Backfills:
         return sorted(number for run in self.runs if run.follows for number in run.queries)
 
     def __call__(self, batches: MicroBatches) -> bool:
-        """Evaluates some more of what is to be evaluated; commits what has been."""
+        """Continues the evaluation, and commits what has been evaluated."""
         self._serve(batches)
         self._look(batches, self.catalog.version())
         moved = self._finish(batches)
         if self._step is None:
             waiting = [run for run in self.runs if run.left(batches.offsets)]
             if waiting:
-                self.runs.append(self.runs.pop(self.runs.index(waiting[0])))  # each has its turn
+                self.runs.append(self.runs.pop(self.runs.index(waiting[0])))  # round robin
                 moved |= self._begin(waiting[0], batches)
         return moved
 
     def _serve(self, batches: MicroBatches) -> None:
-        """The job may have been run by another process in between: then runs begin anew."""
+        """Restarts runs if another process has run the job in the meantime."""
         if batches is self._batches:
             return
         if self._step is not None:
@@ -126,7 +127,7 @@ class Backfills:
         return False
 
     def _finish(self, batches: MicroBatches) -> bool:
-        """Commits what a thread has found; whether it has."""
+        """Commits the results of a thread that has finished. Returns whether it has."""
         step = self._step
         if step is None or step.thread.is_alive():
             return False
@@ -151,7 +152,7 @@ class Backfills:
     # Which queries
 
     def _look(self, batches: MicroBatches, version: int) -> None:
-        """Queries may have come or gone."""
+        """Updates the runs, since queries may have been added or dropped."""
         if version <= self._seen:
             return
         starting = self.catalog.starting(self._seen, version)
@@ -179,8 +180,9 @@ class Backfills:
             self.runs.append(self._run(numbers, version, dict(first), dict(last), follows, reports))
 
     def _families(self, starting: Sequence[tuple[int, int, float]]) -> Iterator[tuple[list[Query], tuple[int, float]]]:
-        """Queries that are evaluated together: one by itself, or with the one whose results decide which of its
-        documents are results (`NOT FOLLOWED BY`)."""
+        """Queries that are evaluated together: a single one, or one with the query whose results decide which of its
+        documents are results (`NOT FOLLOWED BY`).
+        """
         queries = self.catalog.queries_by_number([number for number, _, _ in starting])
         by_name = {query.name: query for query in queries.values()}
         of = {name: query for query in queries.values() if (name := _decided_by(query)) in by_name}
@@ -191,7 +193,7 @@ class Backfills:
                 yield [query, decides] if decides else [query], (added, start)
 
     def _live_from(self, added: int, batches: MicroBatches) -> Mapping[str, int]:
-        """How far the streams had been evaluated when a query took part for the first time."""
+        """The offsets of the streams before the first micro-batch of a query."""
         before: dict[str, int] = {}
         for commit in self.table.commits():
             if commit.version >= added and not commit.past:
@@ -200,7 +202,7 @@ class Backfills:
         return dict(batches.offsets)
 
     def _between(self, read: Iterable[Source], start: float, live: Mapping[str, int]) -> tuple[Offsets, Offsets]:
-        """Of the streams that queries read, the last entries before their start and before their first micro-batch."""
+        """For the streams that queries read, the last entries before their start and before their first micro-batch."""
         begin, upto, wanted = Offsets(), Offsets(), set(read)
         for id, stream in self.catalog.streams().values():
             if wanted.intersection(sources_of(stream)):
@@ -209,7 +211,7 @@ class Backfills:
         return begin, upto
 
     def _shown(self, query: int) -> Offsets:
-        """Up to where the results of a query are in the table."""
+        """The offsets up to which the results of a query are in the table."""
         for commit in reversed(self.table.commits()):
             if query in commit.past:
                 return dict(commit.upto)
@@ -235,7 +237,7 @@ def _decided_by(query: Query) -> str | None:
 
 
 def _patience(query: Query) -> float:
-    """The order of magnitude of a query's windows: one that waits for years does not keep the run of others going."""
+    """The order of magnitude of a query's windows: a query that waits for years must not prolong the run of others."""
     shape = query.shape
     if isinstance(shape, Shape):
         slots = [window.end for window in shape.windows if window.end is not None and not window.rows]

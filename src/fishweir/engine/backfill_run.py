@@ -27,7 +27,7 @@ from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.worker import MatchTask
 
 ENTRIES_PER_STEP = 20_000
-"""Entries that are evaluated and committed per step."""
+"""The number of entries that are evaluated and committed per step."""
 
 
 class BackfillEventTime(EventTime):
@@ -71,17 +71,17 @@ class BackfillRun:
     live: Offsets
     """The last entry before the first micro-batch of the queries."""
     shown: Offsets
-    """Up to where the results are in the table."""
+    """The offsets up to which the results are in the table."""
     follows: bool
-    """Whether the queries join documents: then the run goes on until nothing from before `live` can be joined."""
+    """Whether the queries join documents. Then the run continues until no document from before `live` can be joined."""
     reports: bool
-    """Whether somebody waits for its progress, results or not."""
+    """Whether its progress is awaited, even without results."""
     time: BackfillEventTime
     at: Offsets = field(default_factory=dict)
     watermarks: Mapping[int, float] = field(default_factory=dict)
     _steps: int = 0
     _before: list[StateFile] = field(default_factory=list)
-    """The state of documents from before `live`, apart from that of later ones."""
+    """The state of documents from before `live`, separate from that of later ones."""
     _since: list[StateFile] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -91,15 +91,15 @@ class BackfillRun:
 
     @property
     def rows(self) -> Path:
-        """The folder of the results of the last step."""
+        """The folder with the results of the last step."""
         return self.folder / "rows"
 
     def goal(self, offsets: Mapping[str, int]) -> Offsets:
-        """Where the run has caught up with a job that is at `offsets`."""
+        """The offsets at which the run has caught up with a job at `offsets`."""
         return {id: offsets.get(id, 0) for id in self.live} if self.follows else self.live
 
     def left(self, offsets: Mapping[str, int]) -> int:
-        """How many entries are to be evaluated."""
+        """The number of entries left to evaluate."""
         return sum(upto - self.at[id] for id, upto in self.goal(offsets).items())
 
     def is_over(self, offsets: Mapping[str, int]) -> bool:
@@ -107,11 +107,11 @@ class BackfillRun:
 
     @property
     def needs_no_past(self) -> bool:
-        """Whether nothing from before `live` can be joined any more."""
+        """Whether no document from before `live` can be joined any more."""
         return not self._before and all(self.at[id] >= upto for id, upto in self.live.items())
 
     def step(self, job: JobSnapshot) -> Summary:
-        """Evaluates some more entries; what it has found is in `rows`."""
+        """Evaluates some more entries and writes the results to `rows`."""
         shutil.rmtree(self.rows, ignore_errors=True)
         repeats = self._is_behind(self.shown)
         end = first_arrived(self.home, self.at, self._bounded(job.offsets), ENTRIES_PER_STEP)
@@ -154,7 +154,9 @@ class BackfillRun:
         return any(self.at[id] < upto for id, upto in offsets.items())
 
     def _bounded(self, offsets: Mapping[str, int]) -> Offsets:
-        """Where a step ends at the latest: what is before `live`, and what the table has, are steps of their own."""
+        """The latest end of a step: entries before `live`, and entries with results in the table, are separate
+        steps.
+        """
         goal = self.goal(offsets)
         for bound in (self.live, self.shown):
             if self._is_behind(bound):
@@ -164,7 +166,7 @@ class BackfillRun:
     def _retain(
         self, new: list[StateFile], from_before: bool, watched: Mapping[int, StreamDefinition], job: JobSnapshot
     ) -> None:
-        """Keeps what later documents may join."""
+        """Retains the state that later documents may join."""
         (self._before if from_before else self._since).extend(new)
         offsets = dict(self.at)
         watermarks = self.time.watermarks(watched, offsets, job.published, job.last, job.troubled, job.now, 0)

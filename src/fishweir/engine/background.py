@@ -1,4 +1,4 @@
-"""A job in the background of a program."""
+"""Runs a job in the background of a program."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 
 
 class Background(threading.Thread):
-    """A thread that keeps what its function raised."""
+    """A thread that stores the exception of its function."""
 
     def __init__(self, function: Callable[[], None]) -> None:
         super().__init__(name="fishweir", daemon=True)
@@ -29,8 +29,9 @@ class Background(threading.Thread):
 
 
 def start_beside(spark: Callable[[], object]) -> threading.Thread | None:
-    """Asks for a session in a thread, unless Spark runs in this process: then its session is the caller's own to find.
-    Whoever asks for the session meanwhile waits for it, and gets the error if there is one."""
+    """Starts a session in a thread, unless Spark runs in this process: then the caller looks up its session. A
+    concurrent request for the session waits for it, and gets the error if there is one.
+    """
     pyspark = sys.modules.get("pyspark")
     if pyspark is not None and pyspark.SparkContext._active_spark_context is not None:
         return None

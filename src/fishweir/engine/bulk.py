@@ -1,4 +1,4 @@
-"""Binds queries that differ in names and constants only: the first in full, the others by their names and constants.
+"""Binds queries that differ only in names and constants: the first in full, the others by their names and constants.
 
 If one of them might be rejected or needs more than that, each is bound separately (registration.py), with its error.
 """
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 
 FEWEST_PATHS = 64
-"""From so many paths in a row on, they are stored as constants."""
+"""The minimum number of consecutive paths that are stored as constants."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What is known of a shape once it is checked: as written and as stored, the constants that are times, and which
-    of its conditions might exclude each other."""
+    """A checked shape: as written and as stored, the constants that are times, and the conditions that might exclude
+    each other.
+    """
 
     written: Shape | Selection | FeedQuery
     shape: Shape | Selection | FeedQuery
@@ -61,8 +62,9 @@ def bind_alike(registration: Registration, given: Alike) -> Iterator[Alike]:
 
 
 def _bind_paths(registration: Registration, given: Alike) -> Iterator[Alike]:
-    """Paths stay constants where they are many, and the stream says nothing of what its documents look like; else
-    each path has its own shape."""
+    """Paths stay constants if there are many, and if the stream does not declare the structure of its documents; else
+    each path has its own shape.
+    """
     first = registration.bind(given.one(0))
     assert isinstance(given.like.shape, Paths)
     stream = registration.streams.get(given.like.shape.source.name)
@@ -80,7 +82,7 @@ def _each(registration: Registration, given: Alike, first: CreateQuery) -> Itera
 
 
 def _are_plain(registration: Registration, given: Alike, first: CreateQuery) -> bool:
-    """Whether no name has a meaning yet."""
+    """Whether none of the names is in use."""
     names = set(given.names)
     if first.derived or not names.isdisjoint(registration.streams):
         return False

@@ -1,7 +1,7 @@
 """Queries that refer to the previous version of a row in a changing file: they read its change stream.
 
-A query of any language names `old` or `ratio` below the row, as in SQL's `old.price`. Which streams have rows is known
-when the query is registered, so that is where its source becomes `NAME.changes`.
+A query of any language names `old` or `ratio` below the row, as in SQL's `old.price`. Only at registration is it known
+which streams have rows, so registration changes the source to `NAME.changes`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Streams = Mapping[str, StreamDefinition]
 
 
 def with_changes(query: Shape | Selection | FeedQuery, streams: Streams) -> Shape | Selection | FeedQuery:
-    """The query over changes, where it asks for them; the same query where it does not."""
+    """The query over changes if it refers to them; otherwise the same query."""
     if isinstance(query, Shape):
         return _shape(query, streams)
     if not isinstance(query, Selection):

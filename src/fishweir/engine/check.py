@@ -1,7 +1,7 @@
-"""`fishweir check`: verifies a home, while its job may be running. It reads everything and changes nothing.
+"""`fishweir check`: verifies a home, also while its job is running. It reads everything and changes nothing.
 
-In: a home. Out: what is wrong, file by file. Verified are checksums, references (what commits, lists and result rows
-name must be there), the chain of commits, and counts (documents evaluated against entries of the logs).
+In: a home. Out: the defects, file by file. It verifies checksums, references (files that commits, lists and result rows
+name must exist), the chain of commits, and counts (evaluated documents against log entries).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fishweir.pipeline.home import FORMAT, UPGRADED, Home
 from fishweir.sealed import TO_DO, read_sealed, reading, seal_of
 
 OnProgress = Callable[[int, int], None]
-"""Called with the bytes verified, and those there are."""
+"""Called with the number of verified bytes and the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A file that is missing or damaged: what is wrong, and how it comes back, if it can be rebuilt."""
+    """A missing or damaged file: the defect, and how the file is rebuilt, if it can be."""
 
     path: Path
     wrong: str
@@ -50,7 +50,7 @@ class Report:
 
 
 Step = tuple[Path, Callable[[], object], str]
-"""A file, what verifies it, and how it would be rebuilt."""
+"""A file, its verification, and how it would be rebuilt."""
 
 REPAIR = "`fishweir repair` rebuilds it"
 ANEW = "the next run rebuilds it; `fishweir repair` sets it aside"
@@ -101,7 +101,7 @@ def _format(home: Home) -> None:
 
 
 def _catalog(home: Home) -> None:
-    """Its structure, the checksums of its rows, and whether it is the newest of this home."""
+    """Verifies the catalog: its structure, the checksums of its rows, and that it is the newest of this home."""
     path, noted = home.path / "catalog.db", home.catalog_noted()
     if not path.exists() and not (home.has_streams and noted.own):
         return
@@ -121,7 +121,7 @@ def _logs(home: Home) -> Iterator[Step]:
         log = folder / "log"
         listed, damaged = listed_segments(log)
         on_disk = {int(path.stem): path for path in log.glob("[0-9]*.arrow")} if log.exists() else {}
-        # The newest one may have been committed just now: its line comes after it.
+        # The newest segment may have just been committed: its line is written after it.
         if damaged or sorted(on_disk.keys() - listed)[:-1]:
             yield log / LIST, lambda path=log / LIST: _lines(path), REPAIR  # type: ignore[misc]
         for first in sorted({*listed, *on_disk}):
@@ -137,7 +137,7 @@ def _lines(path: Path) -> None:
 
 
 def _sealed(path: Path, seal: str) -> None:
-    """Not by `verify`, which looks at a file once per process."""
+    """Verifies a seal without `verify`, which reads a file only once per process."""
     if not seal:
         import pyarrow as pa
 
@@ -169,7 +169,7 @@ def _results(home: Home) -> Iterator[Step]:
 
 
 def _chain(table: ResultsTable) -> list[Commit]:
-    """The commits up to where the chain is broken, which another step says."""
+    """The commits up to the point where the chain is broken, which another step reports."""
     try:
         return table.commits()
     except HomeError:
@@ -190,7 +190,7 @@ def _head_of(home: Home, id: str, upto: int) -> None:
 
 
 def _names(home: Home, table: ResultsTable, path: Path) -> None:
-    """What result rows name must be there: segments of the plan and sets of queries."""
+    """Verifies that the segments and query sets that result rows name exist."""
     import pyarrow.parquet as pq
 
     from fishweir.evaluate.plan.segments import segment_path
@@ -206,7 +206,7 @@ def _names(home: Home, table: ResultsTable, path: Path) -> None:
 
 
 def _states(home: Home) -> None:
-    """What the newest commit retains; the job may commit, and remove files, meanwhile."""
+    """Verifies the state that the newest commit retains. The job may commit, and remove files, meanwhile."""
     from fishweir.evaluate.arrays import PREFIX
 
     while True:
@@ -232,11 +232,11 @@ def _arrays(path: Path) -> None:
 
     if arrays_seal(path) != seal_of(path, PREFIX):
         raise HomeError(f"{path} is damaged (checksum mismatch): restore it from a backup")
-    read_arrays(path)  # the length of its header is before what the checksum covers
+    read_arrays(path)  # the length of its header is stored before the bytes that the checksum covers
 
 
 def _notes(home: Home) -> Iterator[Step]:
-    """What comes back by itself, and what is noted of deliveries."""
+    """Files that are rebuilt automatically, and the notes on deliveries."""
     for path in rebuilt_by_the_job(home):
         yield path, lambda path=path: _optional(path), ANEW  # type: ignore[misc]
     for path in sorted(home.delivery.glob("*.json")):
@@ -245,7 +245,7 @@ def _notes(home: Home) -> Iterator[Step]:
 
 
 def rebuilt_by_the_job(home: Home) -> Iterator[Path]:
-    """Notes and counters, whole or not: a run makes those anew that are damaged."""
+    """Notes and counters, damaged or not: a run rebuilds the damaged ones."""
     yield from (home.noted, home.statistics, home.results / "commits" / "last", home.delivery / "materialized.json")
     for name in ("walked.json", "lateness.json", "log/snapshot.json"):
         yield from sorted(home.streams.glob(f"*/{name}"))

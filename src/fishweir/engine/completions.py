@@ -1,8 +1,8 @@
 """`make up within INTERVAL`, for incomplete results: they are constructed again in full when there is time.
 
-Outputs are constructed from the log when somebody takes them, so nothing of a result that lacks patterns is lost. A
-commit that *completes* an earlier micro-batch has no files: its results are those of that micro-batch that lacked
-something. Readers find them here instead of there, subscribers get them as late results.
+Outputs are constructed from the log on demand, so nothing of a result with omitted patterns is lost. A commit that
+*completes* an earlier micro-batch has no files: its results are the incomplete ones of that micro-batch. Readers find
+them here instead of there; subscribers get them as late results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fishweir.pipeline.offsets import is_waiting
 
 @dataclass
 class Completions:
-    """Called between micro-batches: completes one where nothing waits, no output either."""
+    """Called between micro-batches: completes one if neither entries nor outputs wait."""
 
     home: Home
     table: ResultsTable
@@ -50,7 +50,7 @@ class Completions:
 
 @dataclass(frozen=True)
 class OneByOne:
-    """Several things that are committed between micro-batches."""
+    """Combines several kinds of work that commit between micro-batches."""
 
     parts: tuple[BackgroundWork, ...]
 

@@ -1,4 +1,4 @@
-"""Whether the conditions of a query in SQL can exclude each other."""
+"""Determines whether the conditions of an SQL query can exclude each other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from fishweir.algebra.nodes import Shape
 
 
 def emptiness(shape: Shape | Selection | FeedQuery) -> Emptiness | None:
-    """Of conditions on columns; a feed's item may have several values at a path, each for one of its conditions."""
+    """The emptiness of conditions on columns; None for feeds, whose items may have several values at a path, each
+    satisfying another condition.
+    """
     if isinstance(shape, Selection) and shape.columns:
         return emptiness_of(Or(tuple(part.formula for part in shape.filters)))
     if isinstance(shape, Shape) and shape.formula is not None:

@@ -1,8 +1,8 @@
 """Contradictions between a stream's declaration and a query: patterns that can never occur.
 
 In: a query of tree patterns and the declared streams. Out: the reason why none of its alternatives can match, or None.
-The element of a tuple has the stream's name, its columns are below it, and nothing is below those. Of `split on /a/b`
-and `rows /a/b` the elements down to `b` are known, which patterns may begin at, and no other.
+The element of a tuple has the stream's name, its columns are below it, and nothing is below those. For `split on /a/b`
+and `rows /a/b`, the elements down to `b` are known; patterns may begin at any of them, and at no other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fishweir.algebra.nodes import PatternNode, Shape, Step, StreamDefinition
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """The reason, and the word of the query that it is about."""
+    """The reason, and the word of the query that it refers to."""
 
     reason: str
     word: str
@@ -25,7 +25,7 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The elements of a stream's documents from the outermost one on; of tuples also the columns below the last."""
+    """The elements of a stream's documents from the outermost on; for tuples, also the columns below the last one."""
 
     stream: str
     names: tuple[str, ...]
@@ -50,7 +50,7 @@ class Declared:
         return next((found for child in _asked(node) if (found := self._child(child, place)) is not None), None)
 
     def _child(self, node: PatternNode, place: int) -> Contradiction | None:
-        """Why a node is not below the element at a place."""
+        """The reason why a node cannot be below the element at a position."""
         if place + 1 == len(self.names):
             return self._column(node) if self.columns else None
         inner = self.names[place + 1]
@@ -62,7 +62,7 @@ class Declared:
         return self._below(node, place + 1)
 
     def _column(self, node: PatternNode) -> Contradiction | None:
-        """Why a node is no column; a time as a number is its column."""
+        """The reason why a node is not a column. A time as a number stands for its column."""
         step = node.step
         if step.is_attribute or (step.name != "*" and step.name not in map(xml_name, self.columns)):
             shown, known = f"@{step.name}" if step.is_attribute else step.name, ", ".join(self.columns)
@@ -74,7 +74,7 @@ class Declared:
 
 
 def never_fires(shape: Shape, streams: Mapping[str, StreamDefinition]) -> Contradiction | None:
-    """Why no alternative of a query can hold."""
+    """The reason why no alternative of a query can match."""
     found = [next(_contradictions(part, streams), None) for part in parts(shape)]
     return None if None in found else found[0]
 
@@ -88,7 +88,7 @@ def _contradictions(shape: Shape, streams: Mapping[str, StreamDefinition]) -> It
 
 
 def is_declared(stream: StreamDefinition | None) -> bool:
-    """Whether a pattern over a stream can contradict its declaration, or ask for the changes of its rows."""
+    """Whether a pattern over a stream can contradict its declaration, or refer to changes of its rows."""
     return stream is None or stream.is_tuples or stream.split is not None or stream.rows is not None
 
 
@@ -110,7 +110,7 @@ def _passes(step: Step, name: str) -> bool:
 
 
 def _asked(node: PatternNode) -> Iterator[PatternNode]:
-    """The children of a node, those that must be absent, too: what cannot be there is a mistake also then."""
+    """The children of a node, including those that must be absent: an impossible node is an error there, too."""
     yield from node.children
     for absence in node.absent:
         yield from absence.children

@@ -32,8 +32,9 @@ def explain_query(
     late: Sequence[str] = (),
     waits: Sequence[str] = (),
 ) -> str:
-    """How each alternative of a query is evaluated, then when it fires and what it does. `waits` says for the absence
-    of what its documents wait."""
+    """How each alternative of a query is evaluated, when the query fires, and its actions. `waits` says for the absence
+    of what its documents wait.
+    """
     lines = [f"query {query.name}", *waits]
     groups = [group for segment in segments for group in segment.groups]
     for normal in to_normals(query.shape):
@@ -68,7 +69,7 @@ def _placed(segments: Sequence[Segment], kind: str) -> list[Placed]:
 
 
 def explain(home: Home, catalog: Catalog, table: ResultsTable, planning: Planning, query: Query | None) -> str:
-    """The group of a query, or all groups: those that are planned, and those that the next micro-batch will have."""
+    """The group of a query, or all groups: the planned ones, and those of the next micro-batch."""
     statistics = load_statistics(home)
     segments = planning.segments(statistics)
     if query is None:
@@ -80,7 +81,7 @@ def explain(home: Home, catalog: Catalog, table: ResultsTable, planning: Plannin
 
 
 def _absences(catalog: Catalog, query: Query) -> Iterator[str]:
-    """Of a query that reads documents without a match: what must not follow them, and for how long."""
+    """For a query over documents without a match: what must not follow them, and for how long."""
     for source in query.shape.sources:
         read = catalog.query(source.name) if source.name.startswith(DERIVED) else None
         if read is not None and isinstance(read.shape, Shape) and read.shape.unless is not None:

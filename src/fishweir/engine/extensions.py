@@ -1,7 +1,7 @@
 """Extensions by programs: conditions on texts and source formats. Actions are registered with a weir.
 
-What is added is known to this process. A program that opens a home whose queries or streams use it adds it first; the
-workers of the Spark job get conditions with their tasks (`pipeline/spark/extensions.py`).
+Extensions are known only to this process. A program registers them before it opens a home whose queries or streams use
+them. The workers of the Spark job get conditions with their tasks (`pipeline/spark/extensions.py`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from fishweir.languages.streams.language import ADDED_FORMATS
 
 
 def register_condition(condition: Condition, index: IndexFactory | None = None) -> None:
-    """Adds a condition on texts, written as `value KEYWORD 'constant'` in RoSeS, SQL and XSCL.
+    """Registers a condition on texts, written as `value KEYWORD 'constant'` in RoSeS, SQL and XSCL.
 
-    Without an index its meaning is tried on each distinct pair of a value and a constant.
+    Without an index, it is evaluated on each distinct pair of a value and a constant.
     """
     add_condition(condition)
     remove_index(condition.name)
@@ -31,7 +31,7 @@ def register_condition(condition: Condition, index: IndexFactory | None = None) 
 
 
 def unregister_condition(name: str) -> None:
-    """Removes a condition that was added; queries that use it can no longer be evaluated."""
+    """Removes a registered condition. Queries that use it can no longer be evaluated."""
     remove_condition(name)
     remove_index(name)
 
@@ -41,10 +41,10 @@ def register_source(
     open: Callable[[StreamDefinition, StreamLog, Path], Source],
     check: Callable[[StreamDefinition, Path], None] | None = None,
 ) -> None:
-    """Adds a format for `create stream ... from '...' format NAME`.
+    """Registers a format for `create stream ... from '...' format NAME`.
 
-    `open` is called with the stream, its log and the folder that relative paths start from; `check` at the declaration,
-    to raise SourceError for a stream that could never be read.
+    `open` is called with the stream, its log and the base folder of relative paths. `check` is called at the
+    declaration and raises SourceError for a stream that could never be read.
     """
     name = format.lower()
     if not is_name(name):
@@ -54,6 +54,6 @@ def register_source(
 
 
 def unregister_source(format: str) -> None:
-    """Removes a format that was added; its streams can no longer be read."""
+    """Removes a registered format. Its streams can no longer be read."""
     remove_format(format.lower())
     ADDED_FORMATS.discard(format.lower())

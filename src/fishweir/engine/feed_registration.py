@@ -1,7 +1,7 @@
 """Registration and subscription of feeds (RoSeS 3.1): sources by URL, materialized feeds, subscriptions.
 
-A feed that is fetched or materialised is a stream like any other. The checks here are those that a parser cannot make:
-that the feeds exist, that the stylesheets compile, and that a dropped feed has no readers.
+A fetched or materialized feed is a stream like any other. This module makes the checks that a parser cannot make: that
+the feeds exist, that the stylesheets compile, and that a dropped feed has no readers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fishweir.guard import GuardError
 from fishweir.intake import is_url
 
 ITEMS = f"{DERIVED}items."
-"""How the names of queries begin that give all items of a stream to those who subscribe to it."""
+"""The name prefix of queries that return all items of a stream to its subscribers."""
 
 
 class FeedRegistration:
@@ -46,7 +46,7 @@ class FeedRegistration:
         self.subscribers = change.subscribers
 
     def register(self, statement: RegisterFeed) -> None:
-        """N becomes a stream: of what a URL or file gives, or of the items of a published feed."""
+        """Makes N a stream: of the content of a URL or file, or of the items of a published feed."""
         place = statement.virtual or statement.url or ""
         if self.feeds.is_published(statement.name):
             raise statement_error(
@@ -81,7 +81,7 @@ class FeedRegistration:
         return StreamDefinition(statement.name, path=path, format="feed")
 
     def subscribe(self, statements: Sequence[Subscribe]) -> None:
-        """To feeds or queries by their names, or to all items of a stream."""
+        """Subscribes to feeds or queries by name, or to all items of a stream."""
         queries = {feed: self._query_of(feed) for feed in {statement.feed: None for statement in statements}}
         with each_folder_once():
             requests = list(self._requests(statements, queries))
@@ -107,7 +107,7 @@ class FeedRegistration:
             )
 
     def _query_of(self, feed: str) -> str | None:
-        """The query that gives what is subscribed to."""
+        """The query that yields the subscribed results."""
         if self.change.has(feed) or self.feeds.is_published(feed):
             return feed
         return f"{ITEMS}{feed}" if feed in self.streams else None
@@ -122,7 +122,7 @@ class FeedRegistration:
         self._sweep(query)
 
     def end(self, token: str) -> bool:
-        """Ends the subscriptions whose mails have this token; a click on an old mail does nothing."""
+        """Ends the subscriptions whose mails contain this token. A click on an old mail has no effect."""
         ended = self.subscribers.end_by(token)
         for query in ended:
             self._sweep(query)
@@ -135,7 +135,7 @@ class FeedRegistration:
         self._sweep(query)
 
     def _sweep(self, query: str) -> None:
-        """What was there for subscribers alone goes with the last of them."""
+        """Drops a query that existed only for subscribers when the last of them is gone."""
         if query.startswith(ITEMS) and not self.subscribers.of(query):
             self.change.drop(query)
 
@@ -152,7 +152,7 @@ class FeedRegistration:
             raise QueryError(f"the feed {name} has subscribers: {shown}; unsubscribe first")
 
     def drop(self, name: str) -> None:
-        """Drops a registered feed; its items stay in the log, where results find them."""
+        """Drops a registered feed. Its items stay in the log, for earlier results."""
         stream = self.streams.get(name)
         if stream is None:
             raise QueryError(f"there is no feed {name}")
@@ -161,7 +161,7 @@ class FeedRegistration:
         self.drop_stream(name)
 
     def drop_stream(self, name: str) -> None:
-        """Drops a stream that nobody reads; its items stay in the log, where results find them."""
+        """Drops a stream without readers. Its items stay in the log, for earlier results."""
         if name not in self.streams:
             raise QueryError(f"there is no stream {name}")
         if self.streams[name].virtual == name:
@@ -176,14 +176,14 @@ class FeedRegistration:
         del self.streams[name]
 
     def _readers(self, name: str) -> set[str]:
-        """The queries, feeds and streams that somebody has named and that read this stream."""
+        """The user-named queries, feeds and streams that read this stream."""
         made = {stream.name for stream in self.streams.values() if stream.virtual == name != stream.name}
         read = {*self.change.reading(name), *self.change.publications.reader_names(name), *made}
         inner = {reader for reader in read if reader.startswith(DERIVED)}
         return (read - inner).union(*(self._readers(reader) for reader in inner))
 
     def _stylesheet(self, statement: RegisterFeed | Subscribe, path: str | None) -> str | None:
-        """The stylesheet's whole path, once it is known to compile."""
+        """The absolute path of the stylesheet, after checking that it compiles."""
         if path is None:
             return None
         from fishweir.delivery.stylesheets import Stylesheet

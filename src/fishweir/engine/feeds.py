@@ -1,8 +1,8 @@
 """Feeds at registration: expands views to their sources, and protects feeds that have readers.
 
-A published feed is a query that others may read by its name. A query over feeds is stored with all its views
-folded in, so the plan sees sources and conditions alone, and as it was written, so that it can be
-bound anew when a feed that it reads is replaced. Queries that differ only in constants are resolved once.
+A published feed is a query that others may read by its name. A query over feeds is stored in two forms: with all its
+views expanded, so that the plan sees only sources and conditions, and as written, so that it can be bound again when a
+feed that it reads is replaced. Queries that differ only in constants are resolved once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fishweir.errors import QueryError
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What a shape comes down to: the plan's shape and the constants of its views, behind its own."""
+    """An expanded shape: the plan's shape and the constants of its views, which follow its own."""
 
     query: FeedQuery
     selection: Selection
@@ -30,7 +30,7 @@ class Folded:
 
 
 class Feeds:
-    """The feeds as one change sees them; `declare` makes a source of a URL that a query names."""
+    """The feeds as seen by one change; `declare` creates a source for a URL that a query names."""
 
     def __init__(self, change: Change, streams: dict[str, StreamDefinition], declare: Callable[[str], bool]) -> None:
         self.change, self.streams, self.declare = change, streams, declare
@@ -42,7 +42,7 @@ class Feeds:
         return self._publication(name) is not None
 
     def bound(self, statement: CreateQuery) -> CreateQuery:
-        """The query with its views folded in and its constants in one list."""
+        """The query with its views expanded and its constants in one list."""
         query = statement.shape
         assert isinstance(query, FeedQuery)
         stream = self.streams.get(str(statement.name))
@@ -57,11 +57,11 @@ class Feeds:
         return replace(statement, shape=folded.selection, constants=constants, feed=query)
 
     def read_by(self, query: FeedQuery) -> frozenset[str]:
-        """The names that a query reads that has been bound, its views among them."""
+        """The names that a bound query reads, including its views."""
         return self._folded[id(query)].names
 
     def publish(self, query: FeedQuery, names: Sequence[str], constants: Sequence[tuple[Constant, ...]]) -> None:
-        """Feeds that differ in names and constants only are there from here on."""
+        """Publishes feeds that differ only in names and constants."""
         self._found |= {name: Publication(query, own) for name, own in zip(names, constants, strict=True)}
 
     def replaced(self, statement: CreateQuery) -> list[CreateQuery]:
@@ -87,7 +87,7 @@ class Feeds:
         return bound
 
     def check_unread(self, name: str) -> None:
-        """QueryError where somebody reads or subscribes to the feed."""
+        """Raises QueryError if the feed has readers or subscribers."""
         readers = self.change.publications.reader_names(name)
         readers += sorted(stream.name for stream in self.streams.values() if stream.virtual == name != stream.name)
         if self._is_stream(name):
@@ -98,7 +98,7 @@ class Feeds:
             raise QueryError(f"the feed {name} is read by {shown}; drop them first")
 
     def withdraw(self, name: str) -> None:
-        """The feed is about to be dropped, and with it its stream."""
+        """Removes the stream of a feed that is about to be dropped."""
         self.check_unread(name)
         self.forget()
         if self._is_stream(name):
@@ -110,7 +110,7 @@ class Feeds:
         return name in self.streams and self.streams[name].virtual == name
 
     def forget(self) -> None:
-        """What was known of feeds may have changed."""
+        """Clears the cache, since feeds may have changed."""
         self._found.clear()
         self._resolved.clear()
         self._folded.clear()
@@ -141,14 +141,14 @@ class Feeds:
         return self._found[name]
 
     def _find(self, name: str) -> Publication | None:
-        """What a name stands for; None for a source."""
+        """The publication of a name; None for a source."""
         found = self._publication(name)
         if found is None and name not in self.streams and not self.declare(name):
             raise FeedError(f"there is no feed '{name}'", name)
         return found
 
     def _edges(self, name: str) -> Publication | None:
-        """As `_find`, and a feed that is materialised reads the one it is made of."""
+        """As `_find`, but a materialized feed reads the feed that it is made of."""
         stream = self.streams.get(name)
         if stream is not None and stream.virtual not in (None, name):
             return Publication(FeedQuery(FeedName(stream.virtual)))

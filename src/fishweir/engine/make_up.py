@@ -1,9 +1,9 @@
 """`make up within INTERVAL`: shed documents are evaluated later, when there is time, and produce late results.
 
-Entries that a micro-batch left out are appended to the log of their stream once more, with the id and the time that
-they had, so they go the way of all others. Which were appended is the cursor of the same segment: a restart neither
-loses nor repeats one. Nothing is appended while anything waits, and never more at once than can be
-evaluated in half of the target latency. What is older than the interval is given up.
+Entries that a micro-batch left out are appended to the log of their stream again, with their original id and time, and
+processed like all others. The cursor of the same segment records which were appended: a restart neither loses nor
+repeats any. Nothing is appended while anything waits, and never more at once than can be evaluated in half of the
+target latency. Entries older than the interval are given up.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ AT_ONCE = 10_000
 
 @dataclass
 class MakeUp:
-    """What was shed and is to be evaluated yet, of all streams that say so."""
+    """The shed entries that are still to be evaluated, for all streams with `make up`."""
 
     home: Home
     table: ResultsTable
     overload: Overload | None = None
     clock: Callable[[], float] = time.time
     _done: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """By stream, the micro-batch and the number up to which all is done."""
+    """By stream, the micro-batch and the number up to which all entries are done."""
 
     def pending(self) -> int:
-        """Appends what can be evaluated now, where nothing else waits; how many entries."""
+        """Appends the entries that can be evaluated now, if nothing else waits. Returns their number."""
         found = next(self._left(), None)
         if found is None:
             return 0
@@ -51,7 +51,7 @@ class MakeUp:
         return next(self._left(), None) is not None
 
     def _left(self) -> Iterator[tuple[StreamLog, int, Commit, list[int]]]:
-        """By stream and micro-batch, the entries that are not done."""
+        """By stream and micro-batch, the entries that are left."""
         if not any(open_log(self.home.streams, id).stream.make_up for id in self.home.stream_ids()):
             return
         shed = [commit for commit in self.table.commits() if commit.shed]
@@ -90,13 +90,13 @@ class MakeUp:
 
 
 def made_up(log: StreamLog) -> int:
-    """How many entries of a stream were evaluated later."""
+    """The number of entries of a stream that were evaluated later."""
     *_, total = log.newest(CURSOR) or (0, 0, 0)
     return int(total)
 
 
 def _again(log: StreamLog, batch: pa.RecordBatch, numbers: list[int], now: float) -> pa.Table:
-    """Entries under the ids and times that they had, which arrive now."""
+    """The entries with their original ids and times, and the current arrival time."""
     table = pa.Table.from_batches([batch])
     given = zip(table.column("id").to_pylist(), numbers, strict=True)
     ids = pa.array([id or f"{log.stream.name}-{n}" for id, n in given], pa.string())

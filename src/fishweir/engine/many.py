@@ -20,7 +20,7 @@ CHUNK = 20_000
 
 
 def registered(registration: Registration, statement: str, rows: Any, now: float) -> Iterator[object]:
-    """What is stored, one by one."""
+    """The stored queries or subscriptions, one by one."""
     if not is_subscription(statement.lstrip()):
         yield from registration.add_alike(parse_rows(statement, to_rows(rows), now))
         return

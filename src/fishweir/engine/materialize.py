@@ -1,11 +1,11 @@
 """Materializes published results: turns the results of a feed or query into documents or tuples of a stream.
 
-In: committed micro-batches. Out: entries in the logs of the streams that `register feed VIRTUAL ... as N` made,
-each item transformed by the stylesheet if there is one (RoSeS 3.1), and of those that `publish N` made for
-queries that read N. Results of a select list are tuples of typed columns; so are whole tuples that are passed on. A
-query that selects whole documents or tuples keeps their ids; what projects, joins or constructs makes new ones.
-The entries of one micro-batch are one segment whose cursor names it, so each is appended exactly once, also over a
-crash. The job takes them up like any other arrivals, in its next micro-batch.
+In: committed micro-batches. Out: entries in the logs of two kinds of streams: those created by `register feed VIRTUAL
+... as N`, with each item transformed by the stylesheet, if any (RoSeS 3.1), and those created by `publish N` for
+queries that read N. Results of a select list are tuples with typed columns, and so are whole tuples that are passed on.
+A query that selects whole documents or tuples keeps their ids; a projection, join or construction creates new ones. The
+entries of one micro-batch are one segment whose cursor names it, so each is appended exactly once, even after a crash.
+The job processes them like any other arrivals, in its next micro-batch.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ CURSOR, UNTIL = "micro_batch", "until"
 
 @dataclass
 class Target:
-    """A stream to fill: from the results of some query numbers, from a version of the catalog on."""
+    """A stream to fill from the results of some query numbers, starting at a catalog version."""
 
     log: StreamLog
     transform: Transform
@@ -55,7 +55,7 @@ class Target:
     position: int
     keeps_ids: bool = False
     absences: Absences | None = None
-    """Of the documents that `NOT FOLLOWED BY` passes on: those that wait."""
+    """The waiting documents of `NOT FOLLOWED BY`, which passes them on."""
 
 
 class Materializer:
@@ -70,13 +70,13 @@ class Materializer:
         self.home, self.catalog, self.table, self.reader, self.clock = home, catalog, table, reader, clock
         self.targets: dict[int, Target] = {}
         self.reached: Callable[[Source, Commit], float] = lambda source, commit: -math.inf
-        """The time before which no document of a source is to be expected any more, as the job knows it."""
+        """The time before which no more documents of a source are expected, as known to the job."""
         self.version = -1
         self._done = home.delivery / "materialized.json"
-        """How far each stream is, so that micro-batches without items for it are not read again."""
+        """The progress of each stream, so that micro-batches without items for it are not read again."""
 
     def pending(self) -> int:
-        """Appends what is committed and not yet materialised; how many entries."""
+        """Appends the committed results that are not materialized yet, and returns the number of entries."""
         self._refresh()
         count = sum(self._publish(commit) for commit in self._commits())
         return count + sum(self._pass_on(target) for target in self.targets.values() if target.absences)
@@ -86,8 +86,7 @@ class Materializer:
         return bool(self._commits())
 
     def published(self) -> dict[int, Published]:
-        """The streams of published results: how far each is, and what it is made of. Asked by the job, from its own
-        thread."""
+        """The streams of published results with their progress and inputs. Called by the job in its own thread."""
         streams, targets = self.catalog.streams(), self.targets
         found = {}
         for id, stream in streams.values():
@@ -110,7 +109,7 @@ class Materializer:
         return self.table.commits(after=min(target.position for target in self.targets.values()))
 
     def _refresh(self) -> None:
-        """Feeds may have been registered, replaced or dropped since."""
+        """Updates the targets: feeds may have been registered, replaced or dropped."""
         version = self.catalog.version()
         if version == self.version:
             return
@@ -146,7 +145,7 @@ class Materializer:
         return Absences(own.unless, second_sources(matches.shape), frozenset(matches.numbers), decided)
 
     def _follow(self, target: Target, numbers: frozenset[int], own: Shape | Selection | None) -> None:
-        """The query may be another by now."""
+        """Updates a target after its query may have changed."""
         target.numbers = numbers
         if own is not None:
             target.keeps_ids = keeps_items(own)
@@ -157,7 +156,7 @@ class Materializer:
         due = {id: target for id, target in self.targets.items() if target.position < commit.batch}
         reading = [target for target in due.values() if target.since <= commit.version and commit.matches]
         if commit.completes >= 0:
-            reading = []  # what is read on from has lost nothing where results are completed
+            reading = []  # where results are completed later, published ones lack no patterns
         for target in reading:
             if target.absences:
                 self._wait(target, target.absences, commit)
@@ -185,14 +184,14 @@ class Materializer:
         absences.add(commit.batch, first_documents(rows, expansion, target.numbers), matched)
 
     def _pass_on(self, target: Target) -> int:
-        """Appends the documents whose window has passed without a match, dated by its end."""
+        """Appends the documents whose window ended without a match, dated by its end."""
         absences = target.absences
         if not absences or not absences.ends or target.position < 0:
             return 0
         commit = self.table.settled(target.numbers, target.position)
         reached = min(self.reached(source, commit) for source in absences.sources)
         if self.table.newest().batch != target.position:
-            return 0  # the job is ahead: there may be matches that have not been read
+            return 0  # the job is ahead: there may be unread matches
         due = absences.due(reached)
         if due:
             entries = [(open_log(self.home.streams, stream).entry(number), stream) for _, (stream, number) in due]
@@ -213,13 +212,13 @@ class Materializer:
 
 
 def _done(target: Target) -> int:
-    """The micro-batch behind which a restart reads on: documents that wait are found again."""
+    """The micro-batch after which a restart continues reading, so that waiting documents are found again."""
     oldest = target.absences.oldest() if target.absences else None
     return target.position if oldest is None else min(target.position, oldest - 1)
 
 
 def append(home: Home, target: Target, results: Sequence[Result], batch: int, now: float) -> None:
-    """One segment."""
+    """Appends results as one segment."""
     stream = target.log.stream
     columns = _tuples(home, stream, results) if stream.is_tuples else _documents(home, target, results)
     columns["timestamp"] = [result.timestamp for result in results]
@@ -232,13 +231,13 @@ def append(home: Home, target: Target, results: Sequence[Result], batch: int, no
 
 
 def _tuples(home: Home, stream: StreamDefinition, results: Sequence[Result]) -> dict[str, Sequence[Any]]:
-    """The columns of select lists, or of the tuples themselves where a query of another kind passes them on."""
+    """The columns of select lists, or of the tuples themselves if another kind of query passes them on."""
     rows = [r.output if isinstance(r.output, Mapping) else _item(home, r).values or {} for r in results]
     return {column_name(name): [row.get(name) for row in rows] for name, _ in stream.columns}
 
 
 def _documents(home: Home, target: Target, results: Sequence[Result]) -> dict[str, Sequence[Any]]:
-    """An item that the stylesheet fails on keeps its place, with the reason."""
+    """The documents. An item on which the stylesheet fails keeps its position, with the reason."""
     bodies: list[bytes] = []
     problems: list[str | None] = []
     for result in results:
@@ -256,7 +255,7 @@ def _documents(home: Home, target: Target, results: Sequence[Result]) -> dict[st
 
 
 def _selected(home: Home, target: Target, result: Result, columns: Mapping[str, Any]) -> bytes:
-    """`*` over documents: the document itself, of a join a flat one of the columns that there are."""
+    """The result of `*` over documents: the document itself, or for a join, a flat document of the existing columns."""
     whole = target.keeps_ids
     root = _item(home, result).nodes[0] if whole else tuple_to_document(target.log.stream.name, columns)
     return element_text(root).encode()
@@ -268,7 +267,7 @@ def _item(home: Home, result: Result) -> SourceDocument:
 
 
 def gives_elements(shape: Shape) -> bool:
-    """Whether each output is one element, and so a document as it is."""
+    """Whether each output is a single element, and so a document as it is."""
     if len(shape.output) != 1:
         return False
     shown = shape.output[0]
@@ -285,7 +284,9 @@ def wrapped(text: str) -> bytes:
 
 
 def transform_of(stream: StreamDefinition) -> Transform:
-    """Where the stylesheet is gone or broken by now, every item is set aside with that reason."""
+    """The transformation of a stream. If the stylesheet is now missing or broken, every item is set aside for that
+    reason.
+    """
     if stream.stylesheet is None:
         return str.encode
     try:

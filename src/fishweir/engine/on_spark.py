@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 class OnSpark:
     _spark: SparkSession | None
-    """The caller's."""
+    """The caller's session."""
     _starting: threading.Thread | None = None
 
     @cached_property
     def context(self) -> SparkContext:
-        """What runs tasks: there seconds before a session is, which the job can do without."""
+        """The context that runs tasks. It is available seconds before a session, which the job does not need."""
         from fishweir.pipeline.spark.session import open_context
 
         return self._spark.sparkContext if self._spark else open_context()
@@ -31,12 +31,12 @@ class OnSpark:
         return self._spark or open_session()
 
     def _prepare(self) -> None:
-        """Starts Spark beside what else a run needs first: the JVM takes longest."""
+        """Starts Spark in parallel with the rest of the startup: the JVM takes longest."""
         if self._spark is None and "context" not in self.__dict__:
             self._starting = start_beside(lambda: self.context)
 
     def _stop_spark(self) -> None:
-        """Where this weir started it."""
+        """Stops Spark if this weir started it."""
         if self._starting is not None:
             self._starting.join()
         started = self.__dict__.get("spark") or self.__dict__.get("context")

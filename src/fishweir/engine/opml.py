@@ -1,7 +1,7 @@
 """OPML: exports the feeds of a home, and converts the feeds of an OPML document to statements.
 
-A user and a password in the URL of a feed are not written. Names are made of the titles in a document, so that
-statements can use them without quotes; a feed that the home already has, by its URL, is left out.
+User and password in the URL of a feed are not exported. Names are derived from the titles in a document, so that
+statements can use them without quotes. A feed that the home already has, by its URL, is left out.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from fishweir.errors import SourceError
 from fishweir.intake import is_url, without_credentials
 
 LONGEST = 60
-"""Characters of a name at most."""
+"""The maximum length of a name."""
 
 
 def to_opml(feeds: Mapping[str, tuple[StreamDefinition, Mapping[str, str]]]) -> str:
-    """The feeds of a home by name, each with what it says of itself."""
+    """The feeds of a home as OPML, given by name, each with its metadata."""
     root = etree.Element("opml", version="2.0")
     etree.SubElement(etree.SubElement(root, "head"), "title").text = "Feeds of Fishweir"
     body = etree.SubElement(root, "body")
@@ -37,7 +37,7 @@ def to_opml(feeds: Mapping[str, tuple[StreamDefinition, Mapping[str, str]]]) -> 
 
 
 def from_opml(document: bytes, taken: Collection[str], known: Collection[str]) -> list[tuple[str, str]]:
-    """Names and URLs of the feeds in a document that are not known by their URL; names differ from those taken."""
+    """Names and URLs of the feeds in a document whose URLs are not known; the names differ from those taken."""
     try:
         root = parse_document(document)
     except BadDocument as error:

@@ -1,8 +1,8 @@
-"""Comparisons between two columns are ordered by their declared types.
+"""Orders comparisons between two columns by their declared types.
 
-In: a shape and the streams' definitions. Out: the shape in which each `<`, `<=`, `>`, `>=` between two columns says
-what it compares. Two columns of times are read as numbers of seconds, two of texts as texts, by code points. All else
-compares numbers: numeric columns, columns of documents, which declare no types, and a text with a number.
+In: a shape and the streams' definitions. Out: the shape with the type of each `<`, `<=`, `>`, `>=` between two columns.
+Two time columns are compared as seconds, two text columns as texts, by code points. Everything else is compared as
+numbers: numeric columns, columns of documents, which have no declared types, and a text with a number.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from fishweir.algebra.nodes import Shape, Source, StreamDefinition
 
 AnyShape = Shape | Selection | FeedQuery
 Types = Mapping[str, str]
-"""The declared type of each column, by its name as an element."""
+"""The declared type of each column, by its element name."""
 SlotPlace = Callable[[RelativePath], tuple[int, RelativePath]]
-"""Which block a path reads, and which column of it."""
+"""Maps a path to the block that it reads, and the column in it."""
 
 ORDERS = ("<", "<=", ">", ">=")
 
 
 class Unordered(Exception):
-    """Two columns that have no order, or none that a join can follow."""
+    """Two columns have no order, or none that a join can use."""
 
     def __init__(self, column: str, reason: str) -> None:
         self.column, self.reason = column, reason
 
 
 def with_orders(shape: AnyShape, streams: Mapping[str, StreamDefinition]) -> AnyShape:
-    """The shape with comparisons of columns by their types. Raises Unordered."""
+    """The shape with typed comparisons of columns. Raises Unordered."""
     if isinstance(shape, Selection) and shape.columns:
         filters = tuple(
             replace(part, formula=_ordered(part.formula, [types_of(part.source, streams)], lambda path: (0, path)))
@@ -68,7 +68,7 @@ def _ordered(formula: Formula, types: Sequence[Types], place: SlotPlace) -> Form
 
 
 def column_type(column: RelativePath, types: Types) -> str | None:
-    """None where the path is not a declared column."""
+    """The declared type of a column; None if the path is not a declared column."""
     return types.get(column[0].name) if len(column) == 1 else None
 
 

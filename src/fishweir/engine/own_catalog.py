@@ -1,7 +1,7 @@
 """The catalog of a home: upgraded if it has an older format, rejected if it is an older copy.
 
-The home notes how far its catalog was (`catalog.json`): the version, written behind each change, and the number of
-runs, written when the job begins and ends. A catalog behind that was restored from somewhere or has lost its newest
+The home records the progress of its catalog (`catalog.json`): the version, written after each change, and the number of
+runs, written when the job begins and ends. A catalog behind that record was restored from a copy or has lost its newest
 transactions: queries would be missing, and results delivered twice.
 """
 
@@ -17,7 +17,7 @@ from fishweir.pipeline.home import FORMAT, CatalogNote, Home
 
 
 def open_catalog(home: Home, url: str | None = None) -> Catalog:
-    """`url` is an SQLAlchemy URL, for a catalog that is elsewhere."""
+    """Opens the catalog of a home; `url` is an SQLAlchemy URL for an external catalog."""
     place = url or home.path / "catalog.db"
     if home.format != FORMAT:
         from fishweir.catalog.upgrade import upgrade_catalog
@@ -36,12 +36,12 @@ def open_catalog(home: Home, url: str | None = None) -> Catalog:
 
 
 def catalog_address(catalog: Catalog) -> str:
-    """Where another process finds a catalog, as an SQLAlchemy URL."""
+    """The SQLAlchemy URL by which another process can open a catalog."""
     return catalog.engine.url.render_as_string(hide_password=False)
 
 
 def check_noted(catalog: Catalog, noted: CatalogNote) -> None:
-    """Raises where the catalog is behind what was noted of it."""
+    """Raises an error if the catalog is behind its recorded progress."""
     now, runs = catalog.version(), catalog.generation()
     if now < noted.version or runs < noted.generation:
         behind = f"change {now:,} of {noted.version:,}, run {runs:,} of {noted.generation:,}"
@@ -52,7 +52,7 @@ def check_noted(catalog: Catalog, noted: CatalogNote) -> None:
 
 
 def note(home: Home, catalog: Catalog) -> None:
-    """A note that cannot be written now is written with the next change or run."""
+    """Records the progress of the catalog. If that fails, the next change or run records it."""
     own = catalog.place == str(home.path / "catalog.db")
     with suppress(CannotWrite):
         home.note_catalog(CatalogNote(catalog.version(), catalog.generation(), own))
@@ -60,7 +60,7 @@ def note(home: Home, catalog: Catalog) -> None:
 
 @contextmanager
 def counted_run(home: Home, catalog: Catalog) -> Iterator[None]:
-    """Counts the begin and the end of a run, in the catalog first."""
+    """Counts the start and the end of a run, in the catalog first."""
     catalog.next_generation()
     note(home, catalog)
     try:

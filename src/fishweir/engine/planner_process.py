@@ -1,8 +1,8 @@
 """The planner process: rewrites segments in the background, so that no micro-batch waits for it.
 
-It is started when there is work, does one piece of work at a time and ends with the job. Work goes in by its standard
-input, what came of it comes back by its standard output; segments are files. Where it dies, that is logged, and the
-next work starts it again. Small work is done in the job: that is quicker than asking.
+It is started on demand, processes one work item at a time and ends with the job. It reads work from its standard input
+and writes outcomes to its standard output; segments are files. If it dies, that is logged, and the next work item
+starts it again. Small work items are done in the job, which is faster than asking.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from fishweir.evaluate.plan.rebuild import Done, Made, Work, perform
 logger = logging.getLogger("fishweir.plan")
 
 SMALL_WORK = 500
-"""Queries; work of so many is done in the calling thread."""
+"""The number of queries up to which work is done in the calling thread."""
 NICENESS = 5
-"""The job comes first."""
+"""The niceness of the process: the job has priority."""
 
 
 class PlannerProcess:
-    """A rebuilder (evaluate/plan/rebuild.py) in a process of its own."""
+    """A rebuilder (evaluate/plan/rebuild.py) in a separate process."""
 
     def __init__(self, folder: Path, strategies: Mapping[str, str]) -> None:
         from fishweir.engine.planning import named
@@ -58,7 +58,7 @@ class PlannerProcess:
         return done
 
     def close(self) -> None:
-        """Ends the process; work that is under way is lost, and done again by the next run."""
+        """Ends the process. Work in progress is lost, and repeated by the next run."""
         self._closed = True
         if self.process is not None:
             self.process.kill()
@@ -103,9 +103,9 @@ class PlannerProcess:
 
 
 def main() -> None:
-    """Answers work until the job goes away."""
+    """Processes work until the job ends."""
     given, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print is not an answer
+    os.dup2(2, 1)  # output of libraries must not mix with answers
     os.nice(NICENESS)
     path, folder, strategies = pickle.load(given)
     sys.path.extend(entry for entry in path if entry not in sys.path)

@@ -23,7 +23,7 @@ from fishweir.pipeline.home import Home
 
 class Planning:
     def __init__(self, home: Home, catalog: Catalog, strategies: Mapping[str, str] | None = None) -> None:
-        """`strategies` are asked for by name, by kind."""
+        """`strategies` contains the requested strategies by kind, by name."""
         self.home, self.catalog, self.asked = home, catalog, dict(strategies or {})
         self.strategies = named(self.asked)
 
@@ -31,7 +31,7 @@ class Planning:
         return Planner(self.home.plan, _Queries(self.catalog), self.strategies, rebuilder)
 
     def newest(self, rebuilder: Rebuilder, expire: Callable[[], None]) -> Callable[[Statistics], PlanInForce]:
-        """What gives the plan that the next micro-batch runs with, once what has expired is dropped."""
+        """A function that returns the plan for the next micro-batch, after dropping expired queries."""
         planner = self.planner(rebuilder)
 
         def newest(statistics: Statistics) -> PlanInForce:
@@ -44,13 +44,13 @@ class Planning:
         return newest
 
     def segments(self, statistics: Statistics) -> list[Segment]:
-        """All segments, for those who only look: what is not yet in one is there as one more."""
+        """All segments, for read-only use: queries without a segment are in an additional one."""
         planner = self.planner()
         planned = [cached_segment(self.home.plan, id) for id in planner.segments]
         return [*planned, *planner.tail(self.catalog.version(), statistics)]
 
     def write(self, after: int, upto: int, rows: Iterable[QueryRow], paths: Iterable[PathRow]) -> SegmentEntry:
-        """Writes the segment of queries that are being registered; of some, the path is a constant."""
+        """Writes the segment of queries that are being registered; some of them have the path as a constant."""
         statistics = load_statistics(self.home)
         piece = SegmentEntry(after, upto, after, 0, plan=secrets.token_hex(4))
         columns, others = compact(paths, self.strategies)
@@ -60,7 +60,7 @@ class Planning:
 
 @dataclass(frozen=True)
 class _Queries:
-    """The catalog as a planner sees it."""
+    """The planner's view of the catalog."""
 
     catalog: Catalog
 

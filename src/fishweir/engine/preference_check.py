@@ -1,6 +1,7 @@
-"""Checks preferences: a preference for a pattern that the query does not have is rejected.
+"""Checks preferences: rejects a preference for a pattern that the query does not have.
 
-Most queries have no preference: the code for patterns is loaded with the first one."""
+Most queries have no preference, so the code for patterns is loaded with the first one.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Queries whose output others read by name: `publish NAME` (MMQJP section 2), and feeds that other languages read.
 
-The output becomes a stream of that name once somebody reads it, so that a hundred thousand published queries
-cost no stream; its columns are those of the select list (`algebra/output_streams.py`). `engine/materialize.py` fills it
-with the query's results. What is read cannot go away, and nothing reads itself, directly or through others. Queries
-over feeds read a feed without a stream, as a view (feeds.py).
+The output becomes a stream of that name when it is first read, so that a hundred thousand published queries need no
+streams. Its columns are those of the select list (`algebra/output_streams.py`). `engine/materialize.py` fills it with
+the query's results. A query with readers cannot be dropped, and no query reads itself, directly or through others.
+Queries over feeds read a feed without a stream, as a view (feeds.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fishweir.errors import QueryError
 
 
 class Published:
-    """The published queries as one change sees them."""
+    """The published queries as seen by one change."""
 
     def __init__(
         self, change: Change, streams: dict[str, StreamDefinition], add_stream: Callable[[CreateStream], None]
@@ -28,13 +28,13 @@ class Published:
         self.change, self.streams, self.add_stream = change, streams, add_stream
         self._bound: set[str] = set()
         self._shapes: dict[str, Shape | Selection] = {}
-        """Of the queries and feeds that this change publishes."""
+        """The shapes of the queries and feeds that this change publishes."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._bound or self.change.publishes(name)
 
     def bind(self, statement: CreateQuery, sources: Callable[[], Iterable[Source]]) -> None:
-        """Checks the name of a query that publishes; from here on others may read it."""
+        """Checks the name of a publishing query, and makes it available to readers."""
         name = str(statement.name)
         stream = self.streams.get(name)
         if stream is not None:
@@ -47,8 +47,9 @@ class Published:
         self._bound.add(name)
 
     def keep_shape(self, statement: CreateQuery) -> None:
-        """What the output of a query or feed looks like to those who read it. Its name may have readers from before:
-        those of a query that expired, or of a feed that is replaced. They read the columns that there were."""
+        """Stores the shape of a query's or feed's output for its readers. The name may have earlier readers: those of
+        an expired query, or of a replaced feed. The columns that they read must not change.
+        """
         name, shape = str(statement.name), bound_shape(statement)
         stream = self.streams.get(name)
         if stream is not None and stream.is_tuples and output_columns(shape, self.streams) != stream.columns:
@@ -61,13 +62,13 @@ class Published:
         self._shapes[name] = shape
 
     def publish(self, like: CreateQuery, names: Sequence[str]) -> None:
-        """Queries like one that is bound, whose names mean nothing yet."""
+        """Publishes queries like a bound one, under unused names."""
         self._shapes |= dict.fromkeys(names, bound_shape(like))
         if like.feed is None:
             self._bound.update(names)
 
     def declare(self, name: str, is_feed: bool = False) -> bool:
-        """Makes a stream of a published query or feed that somebody reads; whether there is such a query."""
+        """Creates a stream for a published query or feed that is read. Returns whether there is such a query."""
         if not is_feed and name not in self:
             return False
         shape = self._shapes.get(name) or self.change.shape(name)
@@ -76,13 +77,13 @@ class Published:
         return True
 
     def forget(self, names: Iterable[str]) -> None:
-        """The queries are dropped, and nobody reads them."""
+        """Forgets dropped queries without readers."""
         for name in names:
             self._bound.discard(name)
             self._shapes.pop(name, None)
 
     def withdraw(self, name: str) -> None:
-        """The query is about to be dropped, and with it its stream."""
+        """Removes the stream of a query that is about to be dropped."""
         self.forget([name])
         if name not in self.streams:
             return
@@ -94,7 +95,7 @@ class Published:
         del self.streams[name]
 
     def sweep(self, names: Iterable[str]) -> None:
-        """Drops those of the names that stand for the first joins of chains and that nobody reads any more."""
+        """Drops those names that stand for the first joins of chains and have no readers any more."""
         border = [name for name in names if name.startswith(DERIVED)]
         while border:
             name = border.pop()
@@ -113,7 +114,7 @@ class Published:
         return sorted({*readers, *made})
 
     def check_cycle(self, statement: CreateQuery, sources: Iterable[str]) -> None:
-        """Its name may have readers from before: a query that expired leaves its stream to them."""
+        """Rejects cycles. The name may have earlier readers: an expired query leaves its stream to them."""
         name = str(statement.name)
         above: dict[str, str] = dict.fromkeys(sources, name)
         border = list(above)
@@ -131,7 +132,7 @@ class Published:
                     border.append(one)
 
     def _read_by(self, name: str) -> list[str]:
-        """What the documents of a stream, or the results of a query, are made of."""
+        """The inputs of a stream's documents, or of a query's results."""
         stream = self.streams.get(name)
         if stream is not None and stream.virtual != name:
             return [] if stream.virtual is None else [stream.virtual]

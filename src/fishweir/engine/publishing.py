@@ -24,11 +24,11 @@ class Publishing(ABC):
     clock: Callable[[], float]
     _runner: Runner | None
     backlog: int = AHEAD
-    """Entries that may wait to be evaluated before publishing waits, while the job runs."""
+    """The number of unevaluated entries at which publishing waits while the job runs."""
 
     @abstractmethod
     def _log(self, name: str) -> tuple[int, StreamLog]:
-        """The log of a stream that others may append to."""
+        """The log of a stream that programs may append to."""
 
     def publish(
         self,
@@ -38,15 +38,18 @@ class Publishing(ABC):
         ids: Sequence[str] | None = None,
         wait: float | None = None,
     ) -> list[str]:
-        """Appends documents to a stream's log; when it returns they are on disk. Their ids. While the job of this weir
-        runs and `backlog` entries wait for it, it waits; at most `wait` seconds, then it raises BacklogError."""
+        """Appends documents to a stream's log and returns their ids; on return they are on disk. While the job of this
+        weir runs and `backlog` entries wait, the call blocks, for at most `wait` seconds, and then raises BacklogError.
+        """
         given = self._append(stream, documents, timestamps, ids, wait)
         wake_up(self.home)
         return given
 
     def publish_together(self, publications: Sequence[Publication], wait: float | None = None) -> list[list[str]]:
-        """Appends to several streams, and only then calls the job, which takes it all as one micro-batch if it was
-        idle. Each publication is the arguments of `publish`: stream, documents, timestamps and ids, both optional."""
+        """Appends to several streams, and only then wakes the job, which processes everything in one micro-batch if it
+        was idle. Each publication contains the arguments of `publish`: stream, documents, and optionally timestamps and
+        ids.
+        """
         given = [self._append(*_arguments(*publication), wait) for publication in publications]
         wake_up(self.home)
         return given

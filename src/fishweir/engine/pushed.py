@@ -8,7 +8,7 @@ from fishweir.errors import QueryError
 
 
 def open_to_all(catalog: Catalog, name: str) -> tuple[int, StreamDefinition]:
-    """A stream that others may append to, with its id."""
+    """A stream that programs may append to, with its id."""
     known = catalog.streams()
     if name not in known:
         if catalog.query(name) is not None:

@@ -1,4 +1,4 @@
-"""Documents that could not be evaluated: they are kept, with the reason."""
+"""Documents that could not be evaluated, stored with the reason."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fishweir.pipeline.home import Home, open_log
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A document that could not be evaluated: it is kept, with the reason."""
+    """A document that could not be evaluated, stored with the reason."""
 
     stream: str
     document: str
@@ -20,7 +20,7 @@ class SetAside:
 
 
 def set_aside(home: Home, catalog: Catalog, table: ResultsTable, stream: str | None) -> list[SetAside]:
-    """Those of a stream, or of all."""
+    """The documents set aside in one stream, or in all."""
     names = catalog.stream_names()
     found = []
     for commit in table.commits():

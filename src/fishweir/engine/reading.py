@@ -1,6 +1,6 @@
 """Readers of results, the same on the driver and in tasks, built from home and catalog.
 
-In: a home, its catalog, and which queries are asked for. Out: batches of results, of all micro-batches or of a part.
+In: a home, its catalog, and the requested queries. Out: batches of results, for all micro-batches or some of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asked:
-    """Results of some queries, or of all that people registered."""
+    """Results of some queries, or of all that users registered."""
 
     reader: ResultReader
     table: ResultsTable
@@ -38,7 +38,7 @@ class Asked:
             yield batch if self.wanted is not None else batch.asked_for()
 
     def commits(self) -> Iterator[Commit]:
-        """The micro-batches that may have some."""
+        """The micro-batches that may have results."""
         numbers = None if self.wanted is None else np.array(self.wanted)
         return (one for one in self.table.commits() if self.reader.may_have(self.table, one, numbers))
 
@@ -47,7 +47,7 @@ class Asked:
             yield from self.batches(commit)
 
     def in_tasks(self, session: SparkSession, catalog: Catalog) -> InTasks:
-        """The same as they are now, read in tasks."""
+        """The current results, read in tasks."""
         from fishweir.pipeline.spark.reading import SparkReading
 
         home, upto = self.reader.home, self.table.newest().batch
@@ -57,7 +57,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class InTask:
-    """What travels to a task: where home and catalog are, and what is asked for, of the micro-batches `upto` one."""
+    """The data sent to a task: the locations of home and catalog, and the request, for the micro-batches `upto` one."""
 
     home: str
     id: str
@@ -74,7 +74,7 @@ class InTask:
 
 @lru_cache(maxsize=4)
 def _reader(home: str, id: str, address: str) -> ResultReader:
-    """Kept by the process of a task: the queries that it has looked up are known to the next one."""
+    """A reader, cached by the process of a task, so that later tasks know the queries that it has looked up."""
     return reader_of(Home(home), Catalog(address, id, is_new=False))
 
 

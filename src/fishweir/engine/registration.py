@@ -1,7 +1,7 @@
 """Registration: binds statements against the catalog and stores them atomically.
 
-Binding checks what a parser cannot know: that sources and actions exist. A source that is no declared
-stream but an existing file is declared by being named.
+Binding checks what a parser cannot know: that sources and actions exist. A source that is not a declared stream but an
+existing file is declared implicitly.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Registration:
         self._known: dict[int, Bound] = {}
 
     def run(self, statements: Sequence[Statement]) -> list[str]:
-        """Stores the statements in order; the names of the queries they create."""
+        """Stores the statements in order and returns the names of the queries they create."""
         names: list[str] = []
         for kind, group in groupby(statements, _kind):
             if kind == "query":
@@ -99,20 +99,20 @@ class Registration:
         return names
 
     def add_queries(self, statements: Iterable[CreateQuery | CreateFeed]) -> Iterator[str]:
-        """Adds the queries; the names of those that somebody has written."""
+        """Adds the queries and returns the names of those that users wrote."""
         return self.add_alike(runs(map(to_query, statements), CHUNK))
 
     def add_alike(self, given: Iterable[Alike]) -> Iterator[str]:
-        """The same for queries that are known to differ in names and constants only."""
+        """The same for queries that are known to differ only in names and constants."""
         names = self.change.add_alike(chain.from_iterable(bind_alike(self, some) for some in given))
         return (name for name in names if name not in self.derived)
 
     def bound_of(self, statement: CreateQuery) -> Bound:
-        """What is known of the shape of a statement that has been bound."""
+        """The checked shape of a bound statement."""
         return self._known[id(statement.shape)]
 
     def publish(self, like: CreateQuery, names: Sequence[str | None], constants: Sequence[Any]) -> None:
-        """Others may read these queries by their names from here on."""
+        """Makes these queries available to readers by their names."""
         given = [str(name) for name in names]
         if like.feed is not None:
             self.feeds.publish(like.feed, given, constants)
@@ -135,7 +135,7 @@ class Registration:
         return []
 
     def replace_feed(self, statement: CreateQuery) -> list[str]:
-        """`create or replace feed`: what reads the feed is bound anew, with effect from the next micro-batch."""
+        """`create or replace feed`: readers of the feed are bound again, with effect from the next micro-batch."""
         before = self.change.publications.published(str(statement.name))
         if before is None:
             return list(self.add_queries([statement]))
@@ -147,7 +147,7 @@ class Registration:
         return [str(statement.name)]
 
     def drop_many(self, names: Sequence[str]) -> None:
-        """Drops queries in order; those that nobody reads by name, which are most, together."""
+        """Drops queries in order. Those without readers, which are most, are dropped together."""
         known = self.change.living(names)
         read = self._read_names() if any(living.published for living in known.values()) else set()
         plain: list[Living] = []
@@ -156,7 +156,7 @@ class Registration:
             if found is None:
                 self._drop_plain(plain)
                 plain = []
-                self.change.drop(name)  # one that is paused, or none
+                self.change.drop(name)  # a paused query, or none
                 continue
             if found.published and name in read:
                 self._drop_plain(plain)
@@ -177,7 +177,7 @@ class Registration:
                 self.published.sweep(self.change.sources_of(living.shape for living in some))
 
     def _read_names(self) -> set[str]:
-        """The names that somebody reads, or has read, or subscribes to."""
+        """The names that have, or had, readers or subscribers."""
         streams = {name for stream in self.streams.values() for name in (stream.name, stream.virtual) if name}
         return streams | self.change.publications.read_names() | self.change.subscribers.feeds()
 
@@ -196,7 +196,7 @@ class Registration:
         self.published.sweep(read)
 
     def expire(self, now: float) -> None:
-        """Drops what has expired, and what was there for it alone."""
+        """Drops expired queries, and those that existed only for them."""
         self.change.expire(now)
         self.published.sweep(list(self.streams))
 
@@ -223,13 +223,13 @@ class Registration:
         self.streams[statement.stream.name] = statement.stream
 
     def _absolute(self, stream: StreamDefinition) -> StreamDefinition:
-        """A path is stored whole: the job may run in another folder."""
+        """A stream with an absolute path, since the job may run in another folder."""
         if stream.path is None or "://" in stream.path:
             return stream
         return replace(stream, path=os.path.abspath(self.base / stream.path))
 
     def bind(self, statement: CreateQuery) -> CreateQuery:
-        """Checks a shape and an action once, however many queries have them."""
+        """Binds a statement. A shape and an action are checked once, however many queries have them."""
         statement = own_query(statement)
         if isinstance(statement.shape, FeedQuery):
             statement = self.feeds.bound(statement)
@@ -281,7 +281,7 @@ class Registration:
         return replace(statement, actions=bound.actions, schedule=schedule)
 
     def scheduled(self, schedule: Schedule) -> Schedule:
-        """What a statement does not say is as the administrator wants it."""
+        """A schedule completed with the administrator's defaults."""
         given = self.defaults
         if given == ON_CHANGE:
             return schedule
@@ -290,11 +290,11 @@ class Registration:
         return Schedule(start, given.every if schedule.every is None else schedule.every, expire)
 
     def _add_derived(self, statement: CreateQuery) -> None:
-        """A query that is only there for those who subscribe to a stream."""
+        """Adds a query that exists only for subscribers of a stream."""
         list(self.add_queries([statement]))
 
     def _check_columns(self, statement: CreateQuery) -> None:
-        """What a query reads of declared tuples must be among their columns, and patterns must be able to be there."""
+        """Checks that the columns a query reads are declared, and that its patterns can occur."""
         if isinstance(statement.shape, Shape) and statement.shape.formula is None:
             never = never_fires(statement.shape, self.streams)
             if never is not None:
@@ -309,7 +309,7 @@ class Registration:
                     raise self._unknown_column(statement, stream, path)
 
     def _unknown_column(self, statement: CreateQuery, stream: StreamDefinition, path: RelativePath) -> QueryError:
-        """A path is written with dots, or quoted with slashes."""
+        """The error for an unknown column. A path is written with dots, or quoted with slashes."""
         names = [mark.join(map(str, path)) for mark in "./"]
         name = next((name for name in names if name in statement.text), names[0])
         columns = ", ".join(name for name, _ in stream.columns)
@@ -322,7 +322,7 @@ class Registration:
             raise self._refused(statement, error.reason, error.column, "where") from None
 
     def _with_times(self, statement: CreateQuery, dated: Mapping[int, str]) -> CreateQuery:
-        """Constants that columns of times are compared with, as those are kept."""
+        """The statement with constants that are compared with time columns in the stored form of times."""
         constants = list(statement.constants)
         for slot, column in dated.items():
             text = time_text(constants[slot])
@@ -341,7 +341,7 @@ class Registration:
             ) from error
 
     def _declare(self, statement: CreateQuery, name: str) -> None:
-        """A published query, or a file that a query names, is a stream of that name: one document, or its tuples."""
+        """Declares a published query, or a file that a query names, as a stream of that name: a document, or tuples."""
         if name == statement.name and statement.published:
             raise self._refused(statement, "reads itself", name)
         if self.published.declare(name, self.feeds.is_published(name)):
@@ -364,7 +364,7 @@ class Registration:
         self._add_stream(CreateStream(stream, text=f"create stream '{name}' from '{name}' format xml"))
 
     def _declare_changes(self, name: str) -> bool:
-        """`NAME.changes` of a stream of rows is a stream."""
+        """Declares `NAME.changes` of a stream of rows as a stream."""
         rows = self.streams.get(name.removesuffix(SUFFIX))
         if not name.endswith(SUFFIX) or rows is None or rows.rows is None:
             return False
@@ -372,7 +372,7 @@ class Registration:
         return True
 
     def _declare_feed(self, name: str) -> bool:
-        """A published query, the changes of a stream or a URL that a query over feeds names is a feed of that name."""
+        """Declares a published query, a change stream or a URL that a query over feeds names as a feed of that name."""
         if self.published.declare(name) or self._declare_changes(name):
             return True
         if not is_url(name):
@@ -385,13 +385,13 @@ class Registration:
         return True
 
     def _refused(self, statement: CreateQuery, reason: str, word: str = "", after: str = "") -> QueryError:
-        """An error that names the query and, where the word stands in its text, behind `after`, the place."""
+        """An error that names the query and, if the word occurs in its text after `after`, the position."""
         subject = f"query {statement.name}" if statement.name else "the query"
         return statement_error(statement, f"{subject} {reason}", word, after)
 
 
 def _kind(statement: Statement) -> str:
-    """What is stored together, where it stands together in a script."""
+    """The kind of a statement: consecutive statements of one kind are stored together."""
     if isinstance(statement, CreateQuery) or (isinstance(statement, CreateFeed) and not statement.replace):
         return "query"
     if isinstance(statement, Subscribe):

@@ -1,6 +1,6 @@
 """`fishweir repair`: rebuilds what can be rebuilt, sets damaged files aside, and reports what is lost.
 
-Nothing is deleted: what is replaced or given up is moved to `damaged/` in the home. The job must not run meanwhile.
+Nothing is deleted: replaced and discarded files are moved to `damaged/` in the home. The job must not run meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fishweir.sealed import read_sealed, seal_of
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What was done, and what is still wrong: lost for good, unless a backup has it."""
+    """The repairs, and the remaining defects: that data is lost for good, unless there is a backup."""
 
     done: tuple[str, ...]
     left: Report
@@ -41,9 +41,10 @@ def repair(
     on_progress: OnProgress | None = None,
     accept_older_catalog: bool = False,
 ) -> Repaired:
-    """Rebuilds what can be rebuilt. With `discard`, the newest micro-batch is given up where its commit or its results
-    are damaged: the next run evaluates its documents again. With `accept_older_catalog`, the home goes on with a
-    catalog that has lost its newest changes."""
+    """Rebuilds what can be rebuilt. With `discard`, the newest micro-batch is discarded if its commit or its results
+    are damaged: the next run evaluates its documents again. With `accept_older_catalog`, the home continues with a
+    catalog that has lost its newest changes.
+    """
     place = Home(home)
     if not place.path.exists():
         raise HomeError(f"there is no home at {place.path}")
@@ -57,7 +58,7 @@ def repair(
 
 
 def _aside(home: Home, path: Path) -> str:
-    """Moves a file out of the way, under its own name and the time."""
+    """Moves a file away, named by its own name and the time."""
     folder = home.path / "damaged"
     folder.mkdir(exist_ok=True)
     target = folder / f"{time.time_ns()}-{'-'.join(path.relative_to(home.path).parts)}"
@@ -93,7 +94,7 @@ def _streams(home: Home) -> Iterator[str]:
         catalog = Catalog(home.path / "catalog.db", is_new=False)
         streams = catalog.streams()
     except HomeError:
-        return  # the check that follows says so
+        return  # the following check reports it
     for id, stream in streams.values():
         path = home.streams / str(id) / "stream.json"
         if path.exists() and not _is_whole(path):
@@ -105,7 +106,7 @@ def _streams(home: Home) -> Iterator[str]:
 
 
 def _older_catalog(home: Home) -> Iterator[str]:
-    """Lets the home go on with a catalog that is behind, unless results name what it has lost."""
+    """Accepts a catalog that is behind, unless results name what it has lost."""
     noted, catalog = home.catalog_noted(), Catalog(home.path / "catalog.db", is_new=False)
     try:
         now = catalog.version()
@@ -121,7 +122,7 @@ def _older_catalog(home: Home) -> Iterator[str]:
 
 
 def _lists(home: Home) -> Iterator[str]:
-    """The lists of segments: lines that are whole stay, segments without one are listed as they are."""
+    """Repairs the segment lists: valid lines stay, and segments without a line are listed as they are."""
     from fishweir.intake.log import LIST, listed_segments, segment_rows, write_list
 
     for folder in sorted(home.streams.glob("*/log")):
@@ -142,14 +143,16 @@ def _counters(home: Home) -> Iterator[str]:
 
 
 def _plan(home: Home) -> Iterator[str]:
-    """Without its list the planner makes the plan anew from the catalog; old segments stay for old results."""
+    """Removes a damaged list: the planner then rebuilds the plan from the catalog. Old segments stay for old
+    results.
+    """
     path = home.plan / "current.json"
     if path.exists() and not _is_whole(path):
         yield f"{_aside(home, path)}; the next run rebuilds the plan from the catalog"
 
 
 def _newest(home: Home) -> Iterator[str]:
-    """Gives up the newest micro-batch if it is damaged and the one before is whole."""
+    """Discards the newest micro-batch if it is damaged and the previous one is intact."""
     table = ResultsTable(home.results)
     try:
         chain = table.commits()

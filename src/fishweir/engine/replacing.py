@@ -18,7 +18,7 @@ from fishweir.languages.clauses import parse_clauses
 
 
 def change_actions(registration: Registration, name: str, clauses: str) -> None:
-    """Other actions and times for a query that stands."""
+    """Replaces the actions and the schedule of a registered query."""
     change, given = registration.change, parse_clauses(clauses, f"query {name}")
     shape = _standing(registration, name)
     if given.start is not None:
@@ -32,7 +32,7 @@ def change_actions(registration: Registration, name: str, clauses: str) -> None:
 
 
 def replace_query(registration: Registration, statements: Sequence[Statement]) -> str:
-    """Another definition under a name that is taken; what the query does is what the new statement says."""
+    """Replaces the definition of a query. Its actions are those of the new statement."""
     *before, last = statements
     change = registration.change
     if isinstance(last, CreateFeed):
@@ -50,7 +50,7 @@ def replace_query(registration: Registration, statements: Sequence[Statement]) -
 
 
 def replace_subscription(registration: Registration, id: int, statements: Sequence[Statement]) -> str:
-    """Another subscription in place of one; what the old one still has is delivered at once."""
+    """Replaces a subscription. The pending results of the old one are delivered immediately."""
     if len(statements) != 1 or not isinstance(statements[0], Subscribe):
         raise QueryError(f"subscription {id} can only be replaced by a single 'subscribe to ...' statement")
     change = registration.change

@@ -1,7 +1,7 @@
 """The run: reads sources into logs, runs the job over the logs and delivers results, until it is stopped.
 
-One thread goes round: poll the sources (each step one segment, so the job already works on it),
-deliver what has been committed, look whether all is done. The job runs beside it.
+One thread loops: it polls the sources (each step is one segment, which the job can process at once), delivers committed
+results, and checks whether everything is done. The job runs in parallel.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from fishweir.pipeline.settings import AHEAD
 from fishweir.pipeline.wakeup import wake_up
 
 EXPIRE_EVERY = 1.0
-"""Seconds after which an idle job looks for what has expired; a micro-batch does so too."""
+"""Seconds between checks of an idle job for expired queries; each micro-batch checks, too."""
 POLL, LONGEST_POLL = 0.05, 0.4
-"""Seconds after which sources are asked again, more and more while nothing moves; a commit wakes the runner at once."""
+"""Seconds between polls of the sources, increasing while nothing changes. A commit wakes the runner immediately."""
 AT_REST = 1.0
-"""The longest where no stream has a source to be asked: another process may declare one."""
+"""The maximum if no stream has a source to poll: another process may declare one."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a progress bar shows."""
+    """The values that a progress bar shows."""
 
     arrived: int
     evaluated: int
@@ -50,7 +50,7 @@ class Progress:
 
 
 class Feeder(Protocol):
-    """What lands a streaming DataFrame in the log of its stream."""
+    """Appends a streaming DataFrame to the log of its stream."""
 
     query: Any
 
@@ -123,7 +123,7 @@ class Runner:
                     self._woken.clear()
 
     def _ending(self) -> ExitStack:
-        """Ends everything that a run has started, the last first, whatever fails meanwhile."""
+        """Ends everything that a run has started, in reverse order, regardless of errors."""
         ending = ExitStack()
         ending.callback(self.service.stop)
         ending.callback(self.materializer.pending)
@@ -138,7 +138,7 @@ class Runner:
             _close(source)
 
     def wait_idle(self, timeout: float) -> bool:
-        """Waits, in another thread, until a whole round, from now on, found nothing left to do.
+        """Waits, in another thread, until a complete round after the call found nothing left to do.
 
         The first idle round may have begun before the call; the second has not.
         """
@@ -156,7 +156,7 @@ class Runner:
         return self.idle_rounds >= enough
 
     def fetch(self) -> None:
-        """Lets the sources that fetch do so, and waits for them: the next step takes what they have."""
+        """Lets the fetching sources fetch, and waits for them: the next step takes the fetched items."""
         self._open_sources()
         fetching = [source for source in self.sources.values() if isinstance(source, Fetching)]
         for source in fetching:
@@ -165,7 +165,7 @@ class Runner:
             source.wait()
 
     def step(self) -> bool:
-        """One round; whether anything moved."""
+        """One round. Returns whether anything happened."""
         if time.monotonic() >= self._expired + EXPIRE_EVERY:
             self.expire()
             self._expired = time.monotonic()
@@ -189,8 +189,9 @@ class Runner:
         return bool(passed_on or moved or evaluated or delivered)
 
     def _rest(self) -> int:
-        """Nothing waits to be evaluated. Once no output waits either, shedding ends and what was left out is made up
-        for; sooner it would be left out again. How many entries that is."""
+        """Called when no entries wait. Once no outputs wait either, shedding ends and shed entries are made up for;
+        earlier, they would be shed again. Returns the number of these entries.
+        """
         shedder = self.batches.shedder
         if shedder is not None:
             if shedder.behind():
@@ -203,17 +204,17 @@ class Runner:
         return 0 if self.service.is_running else self.service.step()
 
     def _on_commit(self) -> None:
-        """Called by the job, from its own thread."""
+        """Called by the job in its own thread."""
         self.service.wake()
         self._woken.set()
 
     def _on_settled(self) -> None:
-        """Called by the post service, from its own threads."""
+        """Called by the delivery service in its own threads."""
         if self._until_idle or self._waiting:
             self._woken.set()
 
     def _open_sources(self) -> None:
-        """Streams may have been declared since, also by another process."""
+        """Opens the sources of streams that have been declared since, possibly by another process."""
         version = self.catalog.version()
         if version == self.version:
             return
@@ -236,24 +237,24 @@ class Runner:
         return ChangesSource(stream, log, open_log(self.home.streams, rows))
 
     def _start_feeders(self) -> None:
-        """DataFrames may have been attached since."""
+        """Starts the feeders of DataFrames that have been attached since."""
         for feeder in list(self.feeders.values()):
             if feeder.query is None:
                 feeder.start()
 
     def _watch(self, id: int, source: Source) -> None:
-        """Keeps for `status` what is wrong with a source; the source itself has logged it."""
+        """Records the errors of a source for `status`; the source itself has logged them."""
         if source.trouble:
             self.troubles[id] = source.trouble
         else:
             self.troubles.pop(id, None)
 
     def ahead(self) -> int:
-        """How many entries have not been evaluated."""
+        """The number of unevaluated entries."""
         return sum(heads(self.home).values()) - sum(self.batches.offsets.values())
 
     def make_room(self, stream: str, backlog: int, wait: float | None) -> None:
-        """Waits, in another thread, while more than `backlog` entries have not been evaluated."""
+        """Waits, in another thread, while more than `backlog` entries are unevaluated."""
         ends = math.inf if wait is None else time.monotonic() + wait
         while self.ahead() > backlog and threading.get_ident() != self.thread and not self.stopped.is_set():
             if time.monotonic() >= ends:

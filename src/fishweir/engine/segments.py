@@ -1,8 +1,8 @@
 """Writes the segments of queries that are registered in bulk, during registration.
 
 The job then only adopts them: no micro-batch waits until a hundred thousand queries are planned. The catalog names a
-segment in the transaction that stores its queries, so a change that is taken back leaves a file that nobody reads.
-Few queries are left to the job: it has a small segment for them in no time.
+segment in the transaction that stores its queries, so a rolled-back change leaves only an unused file. Small numbers of
+queries are left to the job, which quickly creates a small segment for them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from fishweir.evaluate.query_rows import PathRow
 
 BULK = 1_000
-"""From so many queries in one change on, they come with segments."""
+"""The minimum number of queries in one change for which segments are written."""
 MOST = 100_000
-"""Queries in one of these segments."""
+"""The maximum number of queries in one of these segments."""
 
 
 @contextmanager
@@ -58,7 +58,7 @@ class _Writer:
 
 
 def _rows(added: Sequence[InsertedQueries]) -> Iterator[tuple[int, Any, Sequence[Constant]]]:
-    """The queries as planners want them."""
+    """The queries in the form that planners need."""
     for some in added:
         for normal in () if isinstance(some.shape, Paths) else to_normals(some.shape):
             ordered = constants_in_order(normal)
@@ -67,7 +67,7 @@ def _rows(added: Sequence[InsertedQueries]) -> Iterator[tuple[int, Any, Sequence
 
 
 def _paths(added: Sequence[InsertedQueries]) -> Iterator[PathRow]:
-    """Those that have their path as a constant."""
+    """The queries that have their path as a constant."""
     for some in added:
         if isinstance(some.shape, Paths):
             for number, constants in enumerate(some.constants, some.number):

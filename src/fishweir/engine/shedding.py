@@ -1,4 +1,4 @@
-"""Preferences of queries by source, for the shedder: looked up once per version of the catalog."""
+"""Preferences of queries by source, for the shedder: looked up once per catalog version."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from fishweir.shedding.suspension import PreferenceGroup
 def shedder_of(
     home: Home, catalog: Catalog, overload: Overload | None, reader: ResultReader, service: DeliveryService
 ) -> Shedder | None:
-    """The shedder of a job with a target latency; under overload mails are gathered to digests."""
+    """The shedder of a job with a target latency. Under overload, mails are combined into digests."""
     if overload is None:
         return None
     service.outbox.is_overloaded = lambda: overload.shedding
-    calibrated()  # under overload there is no time for it
+    calibrated()  # measured now, since there is no time under overload
 
     def behind() -> list[tuple[int, int]]:
         return [(commit.batch, commit.documents) for commit in service.collector.waiting()]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fishweir.pipeline.results import ResultReader
 
 SHOWN = 20
-"""Subscriptions that the engine's status lists."""
+"""The number of subscriptions in the engine's status."""
 
 
 def moment(seconds: float | None) -> str:
@@ -29,7 +29,7 @@ def moment(seconds: float | None) -> str:
 
 
 def firing(query: Query) -> str:
-    """When the results of a query are delivered, and from when on there are any."""
+    """When the results of a query are delivered, and from when on there are results."""
     schedule = query.schedule
     when = f"every {interval_text(schedule.every)}" if schedule.every else "on change"
     return when if schedule.start is None else f"{when}, from {moment(schedule.start)} on"
@@ -37,7 +37,7 @@ def firing(query: Query) -> str:
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """One query: whether it lives, how often and when it fired, its schedule and action."""
+    """One query: whether it is alive, how often and when it fired, its schedule and action."""
 
     name: str
     text: str
@@ -54,9 +54,9 @@ class QueryStatus:
     fires: str = "on change"
     paused: bool = False
     subscribers: tuple[Subscription, ...] = ()
-    """By `subscribe`; what the query does itself is its action."""
+    """Subscriptions by `subscribe`; the query's own `do` is its action."""
     missed: dict[str, int] = field(default_factory=dict)
-    """By stream, the items that came later than allowed: results with them may be missing."""
+    """By stream, the items that arrived later than allowed: results with them may be missing."""
 
     def __str__(self) -> str:
         return (
@@ -84,23 +84,23 @@ class StreamStatus:
     skipped: int = 0
     """Elements in subtrees that no path of a query enters."""
     paths: int = 0
-    """Distinct paths that its queries read, as of the last micro-batch."""
+    """The number of distinct paths that its queries read, as of the last micro-batch."""
     times: Timeliness | None = None
-    """How late its items are, if joins read it."""
+    """The lateness of its items, if joins read it."""
     about: dict[str, str] = field(default_factory=dict)
-    """What a feed says of itself: title, link and description."""
+    """The metadata of a feed: title, link and description."""
     shed: int = 0
-    """Items that were left out under overload."""
+    """The number of items that were left out under overload."""
     cut: int = 0
-    """Items that were evaluated without some patterns or elements."""
+    """The number of items that were evaluated without some patterns or elements."""
     left_out: int = 0
-    """Topmost elements that were left out of evaluated items."""
+    """The number of topmost elements that were left out of evaluated items."""
     completed: int = 0
-    """Of those, the ones whose results came again, whole."""
+    """Those of the incomplete items whose results were completed later."""
     shedding: str = ""
     """What the last micro-batch left out."""
     made_up: int = 0
-    """Of those, the ones that were evaluated later."""
+    """Those of the shed items that were evaluated later."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def query_status(
     subscribers: Sequence[Subscription] = (),
     missed: Mapping[str, int] | None = None,
 ) -> QueryStatus:
-    """Counted from the results table; a query fires in a micro-batch that has a result for it."""
+    """The status of a query, from the results table. A query fires in a micro-batch that has a result for it."""
     results, fired, last = 0, [], None
     for commit in table.commits():
         if (commit.version < query.added and len(query.numbers) == 1) or not commit.matches:
@@ -195,7 +195,7 @@ def query_status(
 
 
 def _made_up(home: Home, stream: int) -> int:
-    from fishweir.engine.make_up import made_up  # late: few streams have it, and it loads Arrow
+    from fishweir.engine.make_up import made_up  # late: few streams use it, and it loads Arrow
 
     return made_up(open_log(home.streams, stream))
 

@@ -1,4 +1,4 @@
-"""The lateness of streams, for `status` and `explain`: what is allowed, and what exceeded it."""
+"""The lateness of streams, for `status` and `explain`: the allowance, and the items that exceeded it."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.
 
 
 def about(seconds: float) -> str:
-    """A span of time as people say it: 1.5 hours."""
+    """A time span for people: 1.5 hours."""
     unit, size = next((found for found in UNITS if abs(seconds) >= 2 * found[1]), UNITS[-1])
     return f"{seconds / size:.3g} {unit}"
 
 
 @dataclass(frozen=True)
 class Timeliness:
-    """How far a stream that joins read has come, how late its items may be, and how many were later."""
+    """The progress of a stream that joins read, the allowed lateness of its items, and how many were later."""
 
     stream: str
     front: float | None
     watermark: float | None
     allowed: float | None
-    """Seconds; None while too few items have come to know."""
+    """Seconds; None while there are too few items to know."""
     declared: bool
     missed: int
-    """Items that came later than allowed: joins may miss results with them."""
+    """Items that arrived later than allowed: joins may miss results with them."""
     ahead: int
-    """Items whose time lay ahead of their arrival."""
+    """Items whose event time is later than their arrival."""
     published: bool = False
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class Timeliness:
 
 
 def missing(missed: Mapping[str, int]) -> str:
-    """What a query may have missed, by stream."""
+    """The results that a query may have missed, by stream."""
     counts = ", ".join(f"{count:,} of {stream}" for stream, count in missed.items())
     return f"{counts} came later than allowed: results with {_them(sum(missed.values()))} may be missing"
 
@@ -66,7 +66,7 @@ def _them(count: int) -> str:
 
 
 def timeliness(home: Home, table: ResultsTable, name: str, id: int) -> Timeliness | None:
-    """None for a stream that no join has read."""
+    """The lateness of a stream; None if no join has read it."""
     known, stream = load_lateness(home, id), open_log(home.streams, id).stream
     declared = stream.late
     if not known.items:
@@ -86,8 +86,9 @@ def timeliness(home: Home, table: ResultsTable, name: str, id: int) -> Timelines
 
 
 def joined_streams(catalog: Catalog, query: Query) -> dict[str, int]:
-    """The streams whose late items a query may miss results with, by name: those it joins, and those that the streams
-    it reads are made of by joins."""
+    """The streams whose late items may cause missing results of a query, by name: those it joins, and those joined to
+    produce the streams it reads.
+    """
     from fishweir.evaluate.plan.registry import KINDS  # late: the engine's status needs no evaluator
 
     streams = catalog.streams()
@@ -108,7 +109,7 @@ def joined_streams(catalog: Catalog, query: Query) -> dict[str, int]:
 
 
 def missed_by(catalog: Catalog, table: ResultsTable, query: Query) -> dict[str, int]:
-    """By stream, the items that came later than allowed since a query is there."""
+    """By stream, the items that arrived later than allowed since the query was added."""
     streams = joined_streams(catalog, query)
     if not streams:
         return {}
@@ -120,7 +121,7 @@ def missed_by(catalog: Catalog, table: ResultsTable, query: Query) -> dict[str, 
 
 
 def lateness_of(home: Home, catalog: Catalog, table: ResultsTable, query: Query) -> list[str]:
-    """What `explain` says of the lateness of the streams that a query joins."""
+    """The lines of `explain` about the lateness of the streams that a query joins."""
     times = (timeliness(home, table, stream, id) for stream, id in joined_streams(catalog, query).items())
     lines = [f"  late      {time.stream}: {time}" for time in times if time is not None]
     missed = missed_by(catalog, table, query)

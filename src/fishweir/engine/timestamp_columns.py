@@ -1,7 +1,7 @@
 """Timestamp columns: converts the constants that SQL compares them with.
 
-A time is kept as text, ISO 8601 in UTC, whose order is that of time. In: a shape and the streams' definitions. Out:
-which constants are times however they are written, to be brought into that form before the query is stored.
+A time is stored as text, ISO 8601 in UTC, so that text order is time order. In: a shape and the streams' definitions.
+Out: the constants that are times, however they are written, to be converted to that form before the query is stored.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from fishweir.engine.ordering import AnyShape, column_type, types_of
 
 
 def dated_slots(shape: AnyShape, streams: Mapping[str, StreamDefinition]) -> dict[int, str]:
-    """The slots of constants that are compared with columns of times, and the columns' names."""
+    """The slots of constants that are compared with time columns, and the columns' names."""
     atoms = _dated(shape, streams)
     return {atom.right.index: atom.path[0].name for atom in atoms if isinstance(atom.right, Slot)}
 
 
 def time_text(constant: Constant) -> str | None:
-    """As a column has it: `2025-01-01T00:00:00+00:00`; None for what is no time."""
+    """The stored form of a time: `2025-01-01T00:00:00+00:00`; None if the constant is not a time."""
     seconds = to_timestamp(constant) if isinstance(constant, str) else None
     return None if seconds is None else to_text(datetime.fromtimestamp(seconds, UTC))
 
 
 def _dated(shape: AnyShape, streams: Mapping[str, StreamDefinition]) -> Iterator[Atom]:
-    """The comparisons whose left side is a column of times."""
+    """The comparisons whose left side is a time column."""
     for source, atoms in _atoms(shape):
         types = types_of(source, streams)
         for atom in atoms:
@@ -40,7 +40,7 @@ def _dated(shape: AnyShape, streams: Mapping[str, StreamDefinition]) -> Iterator
 
 
 def _atoms(shape: AnyShape) -> Iterator[tuple[Source, list[Atom]]]:
-    """The conditions of a query in SQL on the columns of each of its sources."""
+    """The conditions of an SQL query on the columns of each of its sources."""
     if isinstance(shape, Selection) and shape.columns:
         for part in shape.filters:
             yield part.source, list(atoms_of(part.formula))

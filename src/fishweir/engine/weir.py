@@ -1,7 +1,6 @@
 """The weir, an open home: registers, publishes, runs and reads.
 
-What a call needs is imported when it is made: a process that registers or publishes loads neither the evaluator nor
-Spark.
+Each call imports what it needs: a process that registers or publishes loads neither the evaluator nor Spark.
 """
 
 from __future__ import annotations
@@ -56,13 +55,13 @@ def open(
     guard: bool | None = None,
     defaults: str = "",
 ) -> Weir:
-    """Opens (and makes, if need be) a home.
+    """Opens a home, and creates it if necessary.
 
     `catalog` may be an SQLAlchemy URL, `spark` a session, `strategies` published algorithms by kind, as in
-    `{"selections": "sj-batch"}`. `state_limit` is how many bytes joins may keep for late items, where no lateness is
-    declared; a stream from which nothing comes for `idle_after` seconds holds the others up no longer. `guard` keeps
-    statements away from private networks and files; None asks FISHWEIR_GUARD. `defaults` are the times of statements
-    that give none, as in "every 1 hour expire in 90 days".
+    `{"selections": "sj-batch"}`. `state_limit` is the number of bytes that joins may keep for late items if no lateness
+    is declared. A stream without items for `idle_after` seconds no longer holds up the others. `guard` keeps statements
+    away from private networks and files; None reads FISHWEIR_GUARD. `defaults` is the schedule of statements without
+    one, as in "every 1 hour expire in 90 days".
     """
     given = (documents_per_batch, time.time, strategies, state_limit, idle_after, guard, defaults)
     return Weir(Path(home), spark, catalog, *given)
@@ -70,7 +69,7 @@ def open(
 
 class Weir(Administration, Publishing, OnSpark):
     runs_beside = True
-    """Whether what need not hold up the job has threads of its own."""
+    """Whether work that need not hold up the job has its own threads."""
 
     def __init__(
         self,
@@ -93,7 +92,7 @@ class Weir(Administration, Publishing, OnSpark):
         self.catalog = open_catalog(self.home, catalog)
         self._strategies = strategies
         if strategies:
-            _ = self.planning  # says at once where there is no such strategy
+            _ = self.planning  # fails early if there is no such strategy
         self.outputs = Outputs(Guard.asked(guard))
         self.table = ResultsTable(self.home.results)
         self.feeders: dict[str, Feeder] = {}
@@ -104,14 +103,14 @@ class Weir(Administration, Publishing, OnSpark):
         self._warned: set[int] = set()
         self._background: Background | None = None
         self.overload: Overload | None = None
-        """Whether more waits than the target latency allows; None where there is no target."""
+        """Detects whether the backlog exceeds the target latency; None if there is no target."""
         self._stopped = threading.Event()
         self._make_streams()
 
     # Registering
 
     def execute(self, script: str) -> list[str]:
-        """Registers the statements of a script, all or nothing; the names of its queries."""
+        """Registers the statements of a script, all or none, and returns the names of its queries."""
         from fishweir.languages.script import parse_for_storage
 
         statements = parse_for_storage(script, self.clock())
@@ -121,7 +120,7 @@ class Weir(Administration, Publishing, OnSpark):
         return names
 
     def register_many(self, statement: str, rows: Any, on_progress: Callable[[int], None] | None = None) -> int:
-        """Registers one query or subscription per row, with the row's values for `$column`; how many there were."""
+        """Registers one query or subscription per row, with the row's values for `$column`. Returns their number."""
         from fishweir.engine.many import registered
 
         count = 0
@@ -133,14 +132,14 @@ class Weir(Administration, Publishing, OnSpark):
         return count
 
     def register(self, query: CreateQuery) -> str:
-        """Registers a query that is given as algebra, as a kind of query without a language is; its name."""
+        """Registers a query given as algebra, for kinds of queries without a language, and returns its name."""
         with self._registration() as registration:
             (name,) = registration.run([query])
         self._make_streams()
         return name
 
     def attach(self, name: str, frame: DataFrame) -> None:
-        """Feeds a stream from a streaming DataFrame; declares the stream where there is none."""
+        """Feeds a stream from a streaming DataFrame; declares the stream if necessary."""
         from fishweir.intake import without_credentials
         from fishweir.pipeline.spark.feeder import Feeder, stream_of
 
@@ -164,7 +163,8 @@ class Weir(Administration, Publishing, OnSpark):
         latency: float | None = None,
     ) -> None:
         """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do. With a target
-        `latency` in seconds it sheds under overload, where streams and queries allow it."""
+        `latency` in seconds, it sheds under overload, if streams and queries allow it.
+        """
         if latency is not None:
             self.overload = Overload(latency)
         with self.home.job_lock(), counted_run(self.home, self.catalog):
@@ -221,7 +221,7 @@ class Weir(Administration, Publishing, OnSpark):
         )
 
     def _new_rebuilder(self) -> Rebuilder:
-        """Who writes segments anew while the job runs."""
+        """The rebuilder that rewrites segments while the job runs."""
         from fishweir.engine.planner_process import PlannerProcess
 
         return PlannerProcess(self.home.plan, self.planning.asked)
@@ -235,14 +235,14 @@ class Weir(Administration, Publishing, OnSpark):
         return SparkJob(batches, self.context, lambda: self.spark)
 
     def start(self, latency: float | None = None) -> None:
-        """Runs the job in the background, until `stop`; `latency` as in `run`."""
+        """Runs the job in the background until `stop`; `latency` as in `run`."""
         if self._background is not None and self._background.is_alive():
             raise HomeError(f"the job of {self.home.path} is already running")
         self._background = Background(partial(self.run, latency=latency))
         self._background.start()
 
     def wait_idle(self, timeout: float = 600.0) -> None:
-        """Waits until the background job has nothing left to do; raises what ended it early."""
+        """Waits until the background job has nothing left to do. Raises the error that ended it early."""
         ends = time.monotonic() + timeout
         while time.monotonic() < ends:
             runner, background = self._runner, self._background
@@ -257,11 +257,11 @@ class Weir(Administration, Publishing, OnSpark):
         raise TimeoutError(f"not idle after {timeout:g} s")
 
     def stop(self) -> None:
-        """Ends `run`, from another thread, or the background job; raises what made it fail."""
+        """Ends `run` from another thread, or the background job. Raises the error that made it fail."""
         self._stopped.set()
         background, self._background = self._background, None
         while background is not None and background.is_alive():
-            self._stopped.set()  # again: it may just have started, with a new event
+            self._stopped.set()  # again: it may have just started, with a new event
             background.join(0.05)
         if background is not None:
             background.end()
@@ -269,7 +269,7 @@ class Weir(Administration, Publishing, OnSpark):
     # Reading
 
     def results(self, name: str | None = None) -> Results:
-        """The results of a query, or of all, as they are when iterated."""
+        """The results of a query, or of all, as of the iteration."""
         from fishweir.engine.reading import Asked
         from fishweir.pipeline.results import Results
 
@@ -283,20 +283,20 @@ class Weir(Administration, Publishing, OnSpark):
         return Results(asked.all, in_tasks)
 
     def set_aside(self, stream: str | None = None) -> list[SetAside]:
-        """Documents that could not be evaluated, with their reasons and what they contained."""
+        """Documents that could not be evaluated, with their reasons and contents."""
         from fishweir.engine.quarantine import set_aside
 
         return set_aside(self.home, self.catalog, self.table, stream)
 
     def explain(self, name: str | None = None) -> str:
-        """The group of a query, what it shares and what is left over; without a name, all groups."""
+        """The group of a query, what it shares and what remains to be checked; without a name, all groups."""
         from fishweir.engine.explain import explain
 
         query = None if name is None else self._query(name)
         return explain(self.home, self.catalog, self.table, self.planning, query)
 
     def status(self, name: str | None = None) -> QueryStatus | EngineStatus:
-        """Of a query: fired counts and times, schedule, action. Without a name: of the engine."""
+        """The status of a query: fired counts and times, schedule, action. Without a name, that of the engine."""
         from fishweir.engine.status import engine_status, query_status
         from fishweir.engine.timeliness import missed_by
 
@@ -308,7 +308,7 @@ class Weir(Administration, Publishing, OnSpark):
         return query_status(query, self.table, self._reader, self.catalog.subscribers(name), missed)
 
     def close(self) -> None:
-        """Stops what runs; Spark too, where this weir started it."""
+        """Stops everything that runs, including Spark if this weir started it."""
         self.stop()
         self.catalog.close()
         self._stop_spark()
@@ -341,7 +341,7 @@ class Weir(Administration, Publishing, OnSpark):
 
     @contextmanager
     def _registration(self) -> Iterator[Registration]:
-        """Changes of the catalog, all or nothing."""
+        """A context for changes of the catalog, all or none."""
         from fishweir.engine.registration import Registration
         from fishweir.engine.segments import written_in_bulk
 
@@ -363,7 +363,7 @@ class Weir(Administration, Publishing, OnSpark):
         return query
 
     def _log(self, name: str) -> tuple[int, StreamLog]:
-        """The log of a stream that others may append to."""
+        """The log of a stream that programs may append to."""
         id, stream = open_to_all(self.catalog, name)
         self.home.add_stream(id, stream)
         return id, open_log(self.home.streams, id)
@@ -373,7 +373,7 @@ class Weir(Administration, Publishing, OnSpark):
             self.home.add_stream(id, stream)
 
     def _expire(self) -> None:
-        """Drops what has expired, and lets begin what was to start."""
+        """Drops expired queries, and activates those whose start has come."""
         now = self.clock()
         if now >= self.catalog.next_due() and (self.catalog.expired(now) or self.catalog.beginning(now)):
             with self._registration() as registration:

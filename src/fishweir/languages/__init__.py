@@ -1,1 +1,1 @@
-"""Text to algebra: scripts are split into statements and each is parsed by its language."""
+"""Text to algebra: splits scripts into statements, each of which its language parses."""

@@ -1,9 +1,9 @@
 """Many statements from one text and rows of values, for `register_many`.
 
-In: a text with `$column` placeholders, and rows. Out: the texts of the statements. A placeholder becomes, inside
-quotes, the value's text with the quote doubled; in place of a name, the bare name; directly after a source, a path;
-elsewhere a number or a quoted string. No value can end the quotation it is in, and no path the place it is in: outside
-its brackets it has steps alone. A `$x` that is not a column stays as it is: a variable of XML-QL.
+In: a text with `$column` placeholders, and rows. Out: the texts of the statements. A placeholder is replaced with the
+value's text, with quotes doubled, inside quotes; with the bare name in place of a name; with a path directly after a
+source; and with a number or a quoted string elsewhere. No value can end its quotation, and no path its position:
+outside its brackets it has only steps. A `$x` that is not a column stays as it is: a variable of XML-QL.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ _RANGE = re.compile(r"\[\s*range\s*$", re.IGNORECASE)
 _SOURCE = re.compile(
     rf"(?:(?:\b(?:as|from)\s|[(}}]\s*|\A\s*){NAME}|\bstream\s*\(\s*(?:{QUOTED})\s*\))\Z", re.IGNORECASE
 )
-"""A stream whose path follows, in XSCL or XQuery: a name at the beginning of a query or of a side, or `stream('S')`."""
+"""A stream followed by a path, in XSCL or XQuery: a name at the beginning of a query or of a side, or `stream('S')`."""
 _CHUNK = 8192
 _STEP = r"//?(?:@?(?:[^\W\d][\w.:]*+|\*)|\.)(?:-(?![->])[\w.:]++)*+(?:->[^\W\d]\w*+)?"
 _INSIDE = rf"[^\[\]\"'“”;\#${{}}<-]|<(?!!)|-(?!-)|{QUOTED}"
 _BRACKETS = rf"\[(?:{_INSIDE}|\[(?:{_INSIDE}|\[(?:{_INSIDE})*+\])*+\])*+\]"
 _PATH = re.compile(rf"(?:{_STEP}(?:{_BRACKETS})*+)+")
-"""A path that a column has: brackets up to three deep; nothing in it can end the statement or begin a clause."""
+"""A path in a column: brackets up to three deep. Nothing in it can end the statement or begin a clause."""
 _RESERVED = {"query", "stream", "feed"}
 
 Row = Mapping[str, Any]
 
 
 class Missing(ValueError):
-    """A value that cannot be put into a statement; the message names the column."""
+    """A value cannot be inserted into a statement. The message names the column."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A placeholder of a text: what a row has there. Of a literal, which alone is a literal, also its column."""
+    """A placeholder in a text, as a function of a row. If it is a whole literal, it also has its column."""
 
     kind: Literal["name", "quoted", "literal", "path"]
     of: Callable[[Row], str]
     column: str = ""
 
     def all(self, rows: Sequence[Row]) -> list[str]:
-        """What each row has there; columns of plain texts or whole numbers, which most are, without a call for each."""
+        """The value for each row. Columns of plain texts or integers, the common case, need no call per row."""
         if self.column:
             values = [row[self.column] for row in rows]
             kinds = set(map(type, values))
@@ -72,7 +72,7 @@ class Part:
 
 
 def render_rows(text: str, rows: Iterable[Row], columns: Iterable[str] | None = None, before: int = 0) -> Iterator[str]:
-    """One text per row; the first row's columns, unless they are given, decide which `$words` are placeholders.
+    """One text per row. The columns of the first row, unless given, determine which `$words` are placeholders.
 
     QueryError names the row, counted from 1, and the column of a missing or impossible value.
     """
@@ -119,7 +119,7 @@ def _quoted_parts(token: str, known: set[str]) -> list[str | Part]:
 
 
 def _alternate(text: str, known: set[str], part: Callable[[str], Part]) -> list[str | Part]:
-    """The fixed stretches of a text with a part for each placeholder between them."""
+    """The fixed parts of a text, with a part for each placeholder between them."""
     parts: list[str | Part] = []
     position = 0
     for match in _PLACEHOLDER.finditer(text):
@@ -142,8 +142,9 @@ def _name_part(token: str, known: set[str]) -> Part:
 
 
 def _bare_parts(text: str, match: re.Match[str], known: set[str]) -> list[str | Part]:
-    """A literal; a space separates its quotes from a neighbour that would run into it. Directly after a source, a path:
-    no literal is possible there."""
+    """A literal; a space separates its quotes from an adjacent word. Directly after a source, a path: no literal is
+    possible there.
+    """
     column = match["bare"]
     before, after = text[: match.start()], text[match.end() :]
     if _SOURCE.search(before):
@@ -164,7 +165,7 @@ def _path(value: Any, column: str) -> str:
 
 
 def literal(value: Any, column: str) -> str:
-    """A number bare, all else quoted."""
+    """A bare number, or a quoted text for anything else."""
     text = _plain(value, column)
     if isinstance(_python(value), (int, float, Decimal)) and not isinstance(_python(value), bool):
         return text
@@ -172,7 +173,7 @@ def literal(value: Any, column: str) -> str:
 
 
 def window(value: Any, column: str) -> str:
-    """A literal in the place of a join's window, which may be without end."""
+    """A literal in the place of a join's window, which may be infinite."""
     return "INF" if _python(value) == math.inf else literal(value, column)
 
 
@@ -189,7 +190,7 @@ def _plain(value: Any, column: str) -> str:
 
 
 def _python(value: Any) -> Any:
-    """NumPy's scalars as Python's."""
+    """A Python scalar for a NumPy scalar."""
     return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
 
 

@@ -7,7 +7,7 @@ from fishweir.languages.statement_text import Rejected, StatementText
 
 
 def parse_clauses(text: str, subject: str = "") -> Clauses:
-    """`do ... start ... every ... expire ...`; QuerySyntaxError or QueryError with its place."""
+    """The clauses `do ... start ... every ... expire ...`. Raises QuerySyntaxError or QueryError with the position."""
     from fishweir.languages.sql.language import CLAUSES
 
     piece = StatementText(text, 0, len(text), subject)

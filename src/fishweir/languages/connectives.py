@@ -1,7 +1,7 @@
 """Conditions with and, or, not in the pattern languages, and their disjunctive normal form.
 
-In: a condition over whatever a language compares, its leaves. Out: the conjunctions of which one must hold. Negation
-moves inward to the leaves; what a leaf gives, negated or not, is the language's own.
+In: a condition over the comparisons of a language, its leaves. Out: the conjunctions, one of which must hold. Negation
+moves inward to the leaves; the language defines what a leaf, negated or not, is converted to.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def combined(kind: type[AndSyntax[Leaf] | OrSyntax[Leaf]], parts: Sequence[Condi
 def conjunctions(
     condition: Condition[Leaf], leaf: Callable[[Leaf, bool], list[tuple[Literal, ...]]], positive: bool = True
 ) -> list[tuple[Literal, ...]]:
-    """The disjunctive normal form; `leaf` gives that of a leaf, or where not `positive` that of its negation."""
+    """The disjunctive normal form; `leaf` returns that of a leaf or, if not `positive`, of its negation."""
     match condition:
         case NotSyntax(_, part):
             return conjunctions(part, leaf, not positive)
@@ -66,7 +66,7 @@ def conjunctions(
 
 
 def all_of(parts: Sequence[Sequence[T]]) -> list[tuple[T, ...]]:
-    """Every choice of one of each; Rejected where these are too many."""
+    """Every combination of one element of each part. Raises Rejected if there are too many."""
     if math.prod(map(len, parts)) > LARGEST:
         too_many()
     return list(product(*parts))

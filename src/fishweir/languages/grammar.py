@@ -50,8 +50,9 @@ _IGNORED = {"WS", "COMMENT", "XML_COMMENT"}
 
 
 class Grammar:
-    """A grammar file below this folder with the transformer for its trees; built at first use, and again after a new
-    condition was registered."""
+    """A grammar file below this folder with the transformer for its trees; built on first use, and again after a new
+    condition is registered.
+    """
 
     def __init__(self, file: str, transformer: Transformer[Token, Any]) -> None:
         self._file, self._transformer = file, transformer
@@ -61,7 +62,7 @@ class Grammar:
         return _build(self._file, keywords())
 
     def parse(self, piece: StatementText) -> Any:
-        """The transformed tree of the piece; Rejected where it does not parse."""
+        """The transformed tree of the piece. Raises Rejected if it does not parse."""
         try:
             return self._transformer.transform(self.lark.parse(piece.text))
         except UnexpectedInput as error:
@@ -74,7 +75,7 @@ class Grammar:
 
 @lru_cache(maxsize=16)
 def _build(file: str, words: tuple[str, ...]) -> Lark:
-    """The parser of a grammar with these conditions: analysed once, then cached next to the compiled modules."""
+    """The parser of a grammar with these conditions: generated once, then cached next to the compiled modules."""
     kept = HERE / "__pycache__" / f"{Path(file).stem}.{_digest(file, words)}.grammar"
     try:
         with kept.open("rb") as stored:
@@ -89,12 +90,12 @@ def _build(file: str, words: tuple[str, ...]) -> Lark:
             built.save(stored)
         temporary.replace(kept)
     except OSError:
-        pass  # an installation that may not be written to: it is analysed in each process
+        pass  # a read-only installation: each process generates it
     return built
 
 
 def _digest(file: str, words: tuple[str, ...]) -> str:
-    """Another one whenever the grammar, the conditions, lark or Python are."""
+    """A digest that changes with the grammar, the conditions, lark and Python."""
     texts = [(HERE / name).read_text() for name in (file, "schedule.lark", "terminals.lark")]
     return sha256(repr((texts, words, lark.__version__, sys.version_info)).encode()).hexdigest()[:16]
 
@@ -111,13 +112,13 @@ def _analysed(file: str, words: tuple[str, ...]) -> Lark:
 
 
 def _with_conditions(words: tuple[str, ...], terminal: TerminalDef) -> None:
-    """The terminal CONDITION of a grammar is any registered keyword; before a comparison it is a name."""
+    """Extends the terminal CONDITION of a grammar to all registered keywords; before a comparison, they are names."""
     if terminal.name == "CONDITION":
         terminal.pattern = PatternRE(rf"(?:{keyword_pattern(words)})(?![\w.-])(?!\s*[=<>!])", ("i",))
 
 
 def unexpected(error: UnexpectedInput, text: str) -> Rejected:
-    """Where the text stops making sense, what could have stood there and what does."""
+    """The error position, what was expected there and what was found."""
     at: int = len(text)
     expected: set[str] = set()
     if isinstance(error, UnexpectedToken):

@@ -30,14 +30,14 @@ _SPELLINGS: dict[str, Operator] = {**{op: op for op in COMPARE}, "<>": "!=", "â‰
 
 
 def unquote(token: str) -> str:
-    """The text between the quotes, doubled quotes made single."""
+    """The text between the quotes, with doubled quotes replaced by single ones."""
     quote = token[-1]
     inner = token[1:-1]
     return inner.replace(quote * 2, quote) if quote in inner else inner
 
 
 def quote(text: str, mark: str = "'") -> str:
-    """The text as a quotation that any statement can hold, whatever characters are in it."""
+    """The text as a quotation that any statement can contain, whatever characters it has."""
     return f"{mark}{text.replace(mark, mark * 2)}{mark}"
 
 
@@ -51,6 +51,6 @@ def to_operator(token: str) -> Operator:
 
 
 def to_constant(literal: str) -> float | None:
-    """The number that a literal spells; None where it is none or too large for a double."""
+    """The number that a literal spells; None if it is not a number or too large for a double."""
     number = to_number(literal)
     return None if number is None or number - number != 0 else number

@@ -1,10 +1,10 @@
 """The queries of `register_many`: one text, many rows, parsed once.
 
-In: a text with placeholders, and rows. Out: queries, grouped by those that differ in name and constants only
-(algebra/alike.py). The first row is rendered and parsed as any statement. The skeleton cache then knows which literals
-are constants; where each placeholder is the name or lies within a literal, the other rows differ in nothing else, and
-their constants are read from the columns. That is right because the values of a placeholder are literals of one kind,
-which stand where another one stood (skeleton.py). In all other cases each row is parsed.
+In: a text with placeholders, and rows. Out: queries, grouped by those that differ only in name and constants
+(algebra/alike.py). The first row is rendered and parsed like any statement. The skeleton cache then knows which
+literals are constants. If each placeholder is the name or lies within a literal, the other rows differ in nothing else,
+and their constants are read from the columns. This is correct because the values of a placeholder are literals of one
+kind, which can replace each other (skeleton.py). In all other cases, each row is parsed.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ CHUNK = 20_000
 _CREATE = re.compile(r"create\s+query\s+", re.IGNORECASE)
 _AS_SOURCE = re.compile(rf"\s+as\s+({NAME})", re.IGNORECASE)
 Outs = list[Sequence[str] | str]
-"""By part of the text what each row has there, or what all have."""
+"""For each part of the text, the text of each row, or the text that all rows share."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Literal:
-    """A literal of the statements: what each row has there, or what all have; and the placeholders within it."""
+    """A literal of the statements: the text of each row, or the shared text; and the placeholders within it."""
 
     texts: Sequence[str] | str
     parts: Sequence[int] = ()
     is_whole: bool = False
-    """Whether it is one placeholder and nothing else."""
+    """Whether it consists of exactly one placeholder."""
 
     def constants(self, read: Reader, count: int) -> Sequence[Constant | None]:
         if isinstance(self.texts, str):
@@ -50,7 +50,7 @@ class _Literal:
 
 
 def parse_rows(text: str, rows: Iterable[Row], now: float) -> Iterator[Alike]:
-    """The queries of all rows, in their order. QueryError names the row of an impossible value."""
+    """The queries of all rows, in order. QueryError names the row of an impossible value."""
     text = text.strip().removesuffix(";").rstrip()
     source, done, columns = iter(rows), 0, list[str]()
     while chunk := list(islice(source, CHUNK)):
@@ -119,7 +119,7 @@ def _one_by_one(
 
 
 def _alike(parts: Sequence[str | Part], rows: Sequence[Row], now: float) -> Alike | None:
-    """The queries of some rows in columns; None if they are not known to be alike."""
+    """The queries of some rows in columns; None if it is unknown whether they are alike."""
     try:
         outs: Outs = [part if isinstance(part, str) else part.all(rows) for part in parts]
     except (KeyError, TypeError, Missing):
@@ -156,7 +156,7 @@ def _is(part: str | Part, kind: str) -> bool:
 def _literal(
     first: str, parts: Sequence[str | Part], outs: Outs, places: Sequence[tuple[int, int]], span: tuple[int, int]
 ) -> _Literal | None:
-    """The literal at a place of the first statement; None where other rows may have something else there."""
+    """The literal at a position of the first statement; None if other rows may have something else there."""
     start, end = span
     covered = [i for i, (lo, hi) in enumerate(places) if lo < end and hi > start]
     within = [i for i in covered if isinstance(parts[i], Part)]
@@ -181,7 +181,7 @@ def _literal(
 
 
 def _inside(out: Sequence[str] | str, start: int, end: int) -> Sequence[str] | str:
-    """Of a text that all rows share, what lies between two places."""
+    """The part between two positions of a text that all rows share."""
     return out[max(0, start) : end] if isinstance(out, str) else out
 
 

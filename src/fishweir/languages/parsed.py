@@ -41,7 +41,7 @@ class ParsedQuery:
     before: tuple[ParsedQuery, ...] = ()
     """The queries whose results it reads: the joins of a chain before its last one."""
     text: str = ""
-    """Of such a query its own part of the text."""
+    """The part of the text for such a query."""
 
 
 AnyParsed = ParsedQuery | Parsed[FeedQuery] | Parsed[Selection] | Parsed[Shape]
@@ -50,12 +50,12 @@ AnyPlace = ConstantPlace | LiteralPlace
 
 
 def derived_name(text: str) -> str:
-    """The name of a query that is there for another one. It is made of its text, so equal ones are shared."""
+    """The name of a query that exists only for another one. It is derived from the text, so equal ones are shared."""
     return DERIVED + hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def with_distinct(query: AnyParsedQuery) -> AnyParsedQuery:
-    """The query with its `distinct on` clause as part of its shape; Rejected for a join."""
+    """The query with its `distinct on` clause as part of its shape. Raises Rejected for a join."""
     distinct, shape = query.clauses.distinct, query.shape
     if distinct is None:
         return query
@@ -66,9 +66,10 @@ def with_distinct(query: AnyParsedQuery) -> AnyParsedQuery:
 
 
 def split_distinct(query: AnyParsed, text: str, everything: Callable[[str], AnyParsed]) -> tuple[AnyParsed, ...]:
-    """The query with its `distinct on` clause as part of its shape, behind the queries that it reads. The clause
-    chooses among documents, so a join becomes a query that publishes them, and the query itself takes `everything` of
-    that stream."""
+    """The query with its `distinct on` clause as part of its shape, preceded by the queries that it reads. The clause
+    selects among documents, so a join becomes a query that publishes them, and the query itself reads `everything` of
+    that stream.
+    """
     if query.clauses.distinct is None or not _joins(query):
         return *(query.before if isinstance(query, ParsedQuery) else ()), with_distinct(query)
     start = query.clauses.start
@@ -87,7 +88,7 @@ def all_items(name: str) -> Parsed[FeedQuery]:
 
 
 def to_statement(query: AnyParsed, name: str | None, text: str, line: int, now: float) -> CreateQuery:
-    """The statement that registers this query now; Rejected where its times contradict each other."""
+    """The statement that registers this query now. Raises Rejected if its times contradict each other."""
     schedule = query.clauses.schedule(now)
     own = query.clauses.publish
     if own is not None and name not in (None, own):

@@ -1,8 +1,8 @@
 """The clauses `distinct on`, `publish`, `pref`, `do`, `start`, `every`, `expire` of queries in all languages.
 
-A grammar imports the rules of `schedule.lark` and its transformer inherits ScheduleTransformer; out
-come Clauses. Times relative to now stay unresolved until `Clauses.schedule(now)`, so that a parsed
-query may be kept and registered again later.
+A grammar imports the rules of `schedule.lark`, and its transformer inherits ScheduleTransformer, which produces
+Clauses. Times relative to now stay unresolved until `Clauses.schedule(now)`, so that a parsed query can be cached and
+registered again later.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Clauses:
         return any(moment is not None and moment.from_now for moment in (self.start, self.expire))
 
     def schedule(self, now: float) -> Schedule:
-        """The schedule when registered now; Rejected where the query would end before it starts."""
+        """The schedule if registered now. Raises Rejected if the query would end before it starts."""
         start = None if self.start is None else self.start.at(now)
         expire = None if self.expire is None else self.expire.at(now)
         if start is not None and expire is not None and expire < start:
@@ -52,7 +52,7 @@ class Clauses:
 
 @v_args(inline=True)
 class ScheduleTransformer(Transformer[Token, Any]):
-    """Trees of schedule.lark to Clauses."""
+    """Converts trees of schedule.lark to Clauses."""
 
     def clauses(self, *clauses: tuple[str, Any, int]) -> Clauses:
         found: dict[str, Any] = {}

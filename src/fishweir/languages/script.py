@@ -1,4 +1,4 @@
-"""Scripts of statements in any language: splits them, recognises the language by the first words, and parses.
+"""Scripts of statements in any language: splits them, recognizes the language by the first words, and parses.
 
 In: the text of a script. Out: statements. A new language adds one row to LANGUAGES (how its queries start, and their
 parser) and, if it has other statements, one to STATEMENTS.
@@ -21,7 +21,7 @@ from fishweir.languages.statement_text import Rejected, StatementText, split_scr
 from fishweir.languages.subscriptions import SHARED
 
 FEWEST_PATHS = 63
-"""Scripts with fewer semicolons have too few paths to be stored together, and need not load the scanner."""
+"""Scripts with fewer semicolons have too few paths to store them together, and need not load the scanner."""
 _GAPS = re.compile(rf"{GAP}*+")
 _NAME = re.compile(rf"{NAME}|{QUOTED}")
 _FLAGS = re.IGNORECASE | re.DOTALL
@@ -29,7 +29,7 @@ _LIKE = re.compile(rf"{GAP}*+where{GAP}++name{GAP}++like(?![\w.-])", _FLAGS)
 
 
 def _words(*words: str) -> str:
-    """A pattern for keywords with any space and comments between them."""
+    """A pattern for keywords, separated by any space and comments."""
     return rf"{GAP}++".join(words) + r"(?![\w.-])"
 
 
@@ -70,9 +70,10 @@ _XSCL = (
     rf"|{_OPEN}(?!(?:select|from|where|with|for|let)\b){_SOURCE}(?:{GAP}++as\s+\S+)?{GAP}*+"
     rf"(?:\Z|[/\[]|(?:as|join|not|followed|distinct|publish|pref|do|start|every|expire)\b)"
 )
-"""A stream's name, followed by a path, a variable or a join, or alone: all its documents. In SQL no `/` follows the
-name of a relation; a select list over a stream without a path is SQL's, unless it is the variable of the whole
-document."""
+"""A stream's name, followed by a path, a variable or a join, or alone, for all its documents. In SQL, no `/` follows
+the name of a relation. A select list over a stream without a path is SQL, unless it is the variable of the whole
+document.
+"""
 
 LANGUAGES: tuple[Language, ...] = (
     Language("NiagaraCQ", _words("where"), _late("niagaracq")),
@@ -91,7 +92,7 @@ class Context:
     now: float
     cache: SkeletonCache
     earlier: list[Statement] = field(default_factory=list)
-    """Statements that come before the one that is parsed: the joins of a chain before its last one."""
+    """Statements that precede the parsed one: the joins of a chain before its last one."""
 
 
 def _create_stream(piece: StatementText, context: Context) -> Statement:
@@ -148,7 +149,7 @@ def _delete(piece: StatementText, context: Context) -> Statement:
 
 
 def _create_feed(piece: StatementText, context: Context) -> Statement:
-    """`create feed NAME from ...`; it is remembered for its like."""
+    """`create feed NAME from ...`; cached for similar statements."""
     keywords = _FEED.match(piece.text)
     assert keywords is not None
     name, _ = _take_name(piece, keywords.end(), "the feed's name")
@@ -205,7 +206,7 @@ _CACHE = SkeletonCache()
 
 
 def parse_script(text: str, now: float | None = None, cache: SkeletonCache | None = None) -> list[Statement]:
-    """The statements of a script in order; `now` is what times such as `3 months` are counted from.
+    """The statements of a script in order; times such as `3 months` are relative to `now`.
 
     Raises QuerySyntaxError or QueryError with line, column and a caret in the whole script.
     """
@@ -213,7 +214,7 @@ def parse_script(text: str, now: float | None = None, cache: SkeletonCache | Non
 
 
 def parse_for_storage(text: str, now: float) -> list[Statement]:
-    """As `parse_script`, but queries that are one path each have it as a constant (algebra/path_queries.py)."""
+    """As `parse_script`, but queries that are a single path have it as a constant (algebra/path_queries.py)."""
     return _parse_all(text, now, None, paths=text.count(";") >= FEWEST_PATHS)
 
 
@@ -239,7 +240,7 @@ def _parse_all(text: str, now: float | None, cache: SkeletonCache | None, paths:
 
 
 def _parse(piece: StatementText, context: Context) -> Statement:
-    """One statement in full."""
+    """Parses one statement in full."""
     for begins, parse in _STATEMENTS:
         if begins.match(piece.text):
             return parse(piece, context)
@@ -247,7 +248,7 @@ def _parse(piece: StatementText, context: Context) -> Statement:
 
 
 def _query(piece: StatementText, at: int, name: str | None, language: Language, context: Context) -> Statement:
-    """The query whose text begins at an offset of the statement; it is remembered for its like."""
+    """The query whose text begins at an offset of the statement; cached for similar queries."""
     body = piece.rest(at, f"query {name}" if name else "")
 
     def statement() -> Statement:
@@ -266,7 +267,7 @@ def _query(piece: StatementText, at: int, name: str | None, language: Language, 
 def _whole(
     query: AnyParsed, piece: StatementText, everything: Callable[[str], AnyParsed], context: Context
 ) -> AnyParsed:
-    """The query with its `distinct on`; the queries that it reads are remembered as earlier statements."""
+    """The query with its `distinct on`. The queries that it reads are added as earlier statements."""
     text = piece.text[: query.clauses.distinct_at].rstrip()
     *earlier, last = split_distinct(query, text, everything)
     for one in earlier:
@@ -307,7 +308,7 @@ def _language(piece: StatementText, word: str, at: int) -> Language:
 
 
 def _take_name(piece: StatementText, at: int, what: str) -> tuple[str, int]:
-    """The name after an offset, and where the next word begins."""
+    """The name after an offset, and the offset of the next word."""
     start = _skip(piece.text, at)
     match = _NAME.match(piece.text, start)
     if match is None:
@@ -324,5 +325,5 @@ def _skip(text: str, at: int) -> int:
 
 
 def shared_cache() -> SkeletonCache:
-    """What this process has parsed so far."""
+    """The cache of everything that this process has parsed."""
     return _CACHE

@@ -1,10 +1,10 @@
 """Parse once per shape: statements that differ only in constants and name share one parse.
 
 One pattern splits a statement into its skeleton and its literals. The first full parse of a skeleton shows which
-literals fill the slots of the query's conditions; the others (sources, output texts, action arguments, times) are
-*structural* and stay in the key by their values. A later statement of the same key takes the parsed shape and its own
-constants. That is right because literals are cut exactly as the grammar cuts them and one literal of a kind may stand
-where another stood. In all other cases the answer is None and the caller parses in full, with good error messages.
+literals fill the slots of the query's conditions. The others (sources, output texts, action arguments, times) are
+*structural*: their values are part of the key. A later statement with the same key uses the parsed shape and its own
+constants. This is correct because literals are split exactly as in the grammar, and literals of one kind can replace
+each other. In all other cases the cache returns None and the caller parses in full, with good error messages.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from fishweir.languages.roses.literals import READERS
 from fishweir.languages.statement_text import Rejected
 from fishweir.languages.times import BadTime, parse_window
 
-# Each alternative starts with a distinct character, so that the search skips quickly to the next one.
-# Numbers are those of lexical.NUMBER that stand free: the look-behind spans the character before them.
+# Each alternative starts with a distinct character, so that the search skips quickly to the next one. Numbers are those
+# of lexical.NUMBER that stand alone: the look-behind spans the character before them.
 _FREE = r"(?<![\w.$@:/-].)"
 _NUMBER = (
     rf"(?:[0-9]{_FREE}[0-9]*+(?:\.[0-9]*+)?|[+-]{_FREE}(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)|\.{_FREE}[0-9]++)"
@@ -42,7 +42,7 @@ _HEAD = re.compile(
 _PUBLISHED = re.compile(rf"\bpublish\s++({NAME})$", re.IGNORECASE)
 _MAX_TEMPLATES = 20_000
 _NOTHING = ("",)
-"""What fixed constants are read from where a statement has no literal."""
+"""The input for fixed constants if a statement has no literal."""
 
 Key = tuple[object, ...]
 _FIRST = dict.fromkeys(OPENING_QUOTES, "quoted") | dict.fromkeys("0123456789+-.", "number") | {">": "text"}
@@ -89,17 +89,17 @@ class _Interval:
 
 
 class Cut(NamedTuple):
-    """A statement's text taken apart; the skeleton begins with the kinds of head and literals."""
+    """A split statement; the skeleton begins with the kinds of head and literals."""
 
     name: str | None
     start: int
     skeleton: Key
     literals: Sequence[str]
     named: int = -1
-    """Where the name begins, if it is written without quotes."""
+    """The start of the name, if it is written without quotes."""
 
     def spans(self) -> list[tuple[int, int]]:
-        """Where each literal begins and ends."""
+        """The start and end of each literal."""
         found, position = [], self.start
         for between, literal in zip(self.skeleton[2:], self.literals, strict=False):
             position += len(str(between))
@@ -110,7 +110,7 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """A parsed query; `schedule` is set where it does not depend on the time of registration."""
+    """A parsed query; `schedule` is set if it does not depend on the time of registration."""
 
     query: AnyParsed
     schedule: Schedule | None
@@ -127,8 +127,9 @@ class _Family:
 
 
 class SkeletonCache:
-    """Parsed queries by skeleton, at most `limit` of them; it is emptied when full, and when conditions are registered,
-    since a text may mean something else then."""
+    """Parsed queries by skeleton, at most `limit`. The cache is cleared when it is full, and when conditions are
+    registered, since a text may then have another meaning.
+    """
 
     def __init__(self, limit: int = _MAX_TEMPLATES) -> None:
         self._limit = limit
@@ -137,7 +138,7 @@ class SkeletonCache:
         self.size = 0
 
     def find(self, text: str, line: int, now: float) -> CreateQuery | CreateFeed | None:
-        """The statement, as a full parse would give it, or None where only a full parse can tell."""
+        """The statement as a full parse would return it, or None if a full parse is needed."""
         if self._words is not keywords():
             self._clear()
         cut = _cut(text)
@@ -174,14 +175,13 @@ class SkeletonCache:
         )
 
     def slots(self, text: str) -> tuple[Cut, tuple[tuple[int, Reader], ...], tuple[int, ...]] | None:
-        """How a statement that was found is cut, which of its literals are constants, by which readers, and which are
-        structural."""
+        """The split text of a cached statement, its constant literals with their readers, and its structural ones."""
         cut = _cut(text)
         family = self._families.get(cut.skeleton) if cut else None
         return None if cut is None or family is None else (cut, family.slots, family.structural)
 
     def keep(self, text: str, query: AnyParsed) -> None:
-        """Remember a full parse; places of the query's constants count from the start of the text."""
+        """Caches a full parse; positions of the query's constants are relative to the start of the text."""
         cut = _cut(text)
         family = _family(cut, query) if cut else None
         published = cut is not None and cut.skeleton[0] == "publish"
@@ -202,20 +202,20 @@ class SkeletonCache:
 
 
 def split_literals(text: str) -> tuple[Key, list[str]]:
-    """The skeleton of a text, which begins with the kinds of its literals, and these."""
+    """The skeleton of a text, which begins with the kinds of its literals, and the literals."""
     parts = _LITERAL.split(text)
     literals = parts[1::2]
     return (tuple([_FIRST.get(literal[0]) for literal in literals]), *parts[::2]), literals
 
 
 def join_literals(skeleton: Key, literals: Sequence[str]) -> str:
-    """The text again."""
+    """The text, reassembled."""
     between = [str(part) for part in skeleton[1:]]
     return "".join([text for pair in zip(between, [*literals, ""], strict=True) for text in pair])
 
 
 def _cut(text: str) -> Cut | None:
-    """The statement without its literals; None for a head that only a full parse understands."""
+    """The statement without its literals; None for a head that needs a full parse."""
     head = _HEAD.match(text)
     if head is None:
         if text[:6].lower() == "create":
@@ -252,7 +252,7 @@ def _reader(place: AnyPlace) -> Reader:
 
 
 def _family(cut: Cut, query: AnyParsed) -> _Family | None:
-    """Which literals are slots; None unless each constant is exactly one literal."""
+    """The literals that are slots; None unless each constant is exactly one literal."""
     spans: dict[tuple[int, int], int] = {}
     for index, (literal, (start, end)) in enumerate(zip(cut.literals, cut.spans(), strict=True)):
         spans[end - len(literal.lstrip("> \t\r\n\f\v")), start + len(literal.rstrip())] = index

@@ -18,7 +18,7 @@ _STATEMENT = re.compile(rf"{GAP}*+((?:{_CONTENT}|{_INNER_COMMENTS})*+){GAP}*+(;|
 
 
 class Rejected(Exception):
-    """What is wrong with a piece, and at which offset in it; becomes a QueryError with line and column."""
+    """The error in a piece, and its offset; becomes a QueryError with line and column."""
 
     def __init__(self, reason: str, at: int, syntax: bool = False) -> None:
         super().__init__(reason)
@@ -27,7 +27,7 @@ class Rejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StatementText:
-    """A part of a script; `subject` says whose it is in error messages, as in `query Q1`."""
+    """A part of a script; `subject` names its owner in error messages, as in `query Q1`."""
 
     script: str
     start: int
@@ -43,7 +43,7 @@ class StatementText:
         return StatementText(self.script, self.start + offset, self.end, subject or self.subject)
 
     def error(self, rejected: Rejected) -> QueryError:
-        """The error for the user, placed in the whole script."""
+        """The error for the user, positioned in the whole script."""
         line, column = line_and_column(self.script, min(self.start + rejected.at, self.end))
         reason = f"{self.subject}: {rejected.reason}" if self.subject else rejected.reason
         kind = QuerySyntaxError if rejected.syntax else QueryError
@@ -51,7 +51,7 @@ class StatementText:
 
 
 def line_and_column(script: str, offset: int) -> tuple[int, int]:
-    """Line and column of an offset, from 1; lines as `str.splitlines` sees them, as the caret does."""
+    """Line and column of an offset, from 1; lines are split as by `str.splitlines`, as for the caret."""
     lines = f"{script[:offset]}^".splitlines()
     return len(lines), len(lines[-1])
 

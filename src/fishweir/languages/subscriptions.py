@@ -1,9 +1,9 @@
-"""Parse once per shape, for subscriptions: those that differ in targets and intervals only share one parse.
+"""Parse once per shape, for subscriptions: those that differ only in targets and intervals share one parse.
 
 A statement is split into its skeleton and its literals (skeleton.py). The role of each literal in the first statement
-of a skeleton is found by trial: the statement is parsed again with another literal in its place, and what has changed
-is an argument of the output, the interval, or something else, which is then part of the key. A later statement takes
-its own literals. Whatever is in doubt is parsed in full, which gives the good error messages.
+of a skeleton is found by trial: the statement is parsed again with another literal in its place. What changes is an
+argument of the output, the interval, or something else, which then becomes part of the key. A later statement uses its
+own literals. Doubtful cases are parsed in full, with good error messages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fishweir.languages.skeleton import Key, join_literals, split_literals
 from fishweir.languages.statement_text import Rejected
 
 LIMIT = 10_000
-"""Statements that are remembered at most."""
+"""The maximum number of cached statements."""
 _BEGINS = re.compile(r"subscribe(?![\w.-])", re.IGNORECASE)
 _MARK = "a-text-of-its-own"
 
@@ -31,8 +31,9 @@ Parse = Callable[[str, float], Statement]
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """The statements of one skeleton: which literal is which argument, which one the interval, with its unit, and by
-    the values of all others a statement."""
+    """The statements of one skeleton: the literals that are arguments, the literal of the interval, with its unit, and
+    a statement for each combination of the other literals.
+    """
 
     arguments: tuple[tuple[int, int], ...]
     every: tuple[int, float] | None
@@ -46,7 +47,7 @@ class SubscriptionCache:
         self._size = 0
 
     def find(self, text: str, line: int) -> Subscribe | None:
-        """The statement, as a full parse would give it, or None where only a full parse can tell."""
+        """The statement as a full parse would return it, or None if a full parse is needed."""
         if not is_subscription(text):
             return None
         skeleton, literals = split_literals(text)
@@ -71,10 +72,10 @@ class SubscriptionCache:
         return Subscribe(like.feed, action, like.stylesheet, schedule, text, line)
 
     def keep(self, statement: Subscribe, now: float, parse: Parse) -> None:
-        """Remembers a statement that was parsed in full."""
+        """Caches a statement that was parsed in full."""
         skeleton, literals = split_literals(statement.text)
         if _tried(parse, statement.text, now + 1.0) != replace(statement, line=1):
-            return  # its times are counted from now
+            return  # its times are relative to now
         family = self._families.get(skeleton) or _family(statement, skeleton, literals, now, parse)
         if self._size >= LIMIT:
             self._families.clear()
@@ -89,7 +90,7 @@ def is_subscription(text: str) -> bool:
 
 
 SHARED = SubscriptionCache()
-"""What this process has parsed so far."""
+"""The cache of everything that this process has parsed."""
 
 
 def _family(statement: Subscribe, skeleton: Key, literals: list[str], now: float, parse: Parse) -> _Family:
@@ -120,7 +121,7 @@ def _tried(parse: Parse, text: str, now: float) -> Subscribe | None:
 
 
 def _argument(statement: Subscribe, tried: Subscribe, text: str) -> int | None:
-    """Which argument, and nothing else, has become a text."""
+    """The argument that has become a text, if nothing else has changed."""
     own, other = statement.action.arguments, tried.action.arguments
     places = [i for i, (a, b) in enumerate(zip(own, other, strict=False)) if a != b]
     if len(own) != len(other) or len(places) != 1 or other[places[0]] != text:
@@ -130,7 +131,7 @@ def _argument(statement: Subscribe, tried: Subscribe, text: str) -> int | None:
 
 
 def _unit(statement: Subscribe, tried: Subscribe, literal: str, other: str) -> float | None:
-    """The seconds of one, where the interval, and nothing else, has changed with a number."""
+    """The seconds of one unit, if only the interval has changed with a number."""
     before, after = statement.schedule.every, tried.schedule.every
     amount = to_constant(literal)
     if before is None or after is None or literal[0] in OPENING_QUOTES or not isinstance(amount, float):

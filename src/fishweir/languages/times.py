@@ -30,7 +30,7 @@ _AMOUNT = re.compile(r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9
 
 
 class BadTime(ValueError):
-    """A text that is no time or no interval; the message says why."""
+    """A text is not a time or not an interval. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Moment:
 
 
 def parse_interval(text: str) -> float:
-    """Seconds of `5`, `5 minutes`, `minute` or `hourly`; BadTime where it is none or negative."""
+    """The seconds of `5`, `5 minutes`, `minute` or `hourly`. Raises BadTime for anything else, and if negative."""
     match = _AMOUNT.fullmatch(text)
     if match is None or not (match[1] or match[2]):
         raise BadTime(f"'{text}' is not an interval: write a number and a unit, such as 10 minutes")
@@ -61,7 +61,7 @@ def parse_interval(text: str) -> float:
 
 
 def parse_window(text: str) -> float:
-    """Seconds of an interval, or infinity where it is `INF`, `infinity` or `∞`."""
+    """The seconds of an interval, or infinity for `INF`, `infinity` or `∞`."""
     return math.inf if text.strip().lower() in ENDLESS else parse_interval(text)
 
 

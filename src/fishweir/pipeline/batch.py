@@ -1,8 +1,8 @@
 """One micro-batch on any executor: plan, match, join, commit.
 
-In: the logs, from the last commit on. Out: a commit. The Spark job passes an executor that runs tasks on Spark, tests
-pass an inline executor. The query set is data that tasks map from files, so queries can be added and dropped between
-two micro-batches without a restart.
+In: the logs, starting after the last commit. Out: a commit. The Spark job passes an executor that runs tasks on Spark;
+tests pass an inline executor. The query set is data that tasks map from files, so queries can be added and dropped
+between two micro-batches without a restart.
 """
 
 from __future__ import annotations
@@ -41,46 +41,48 @@ from fishweir.pipeline.worker import MatchTask
 logger = logging.getLogger("fishweir.time")
 
 WORTH_REWRITING = 1.25
-"""Above its limit, the state is rewritten once so many times as much is there as is needed."""
+"""A state above its limit is rewritten if its size exceeds the needed size by this factor."""
 
 SAVE_EVERY = 1.0
-"""Seconds after which a busy job writes its counters down; an idle one does so at once."""
+"""Seconds between saves of the counters of a busy job. An idle job saves them immediately."""
 
 
 @dataclass(frozen=True)
 class PlanInForce:
-    """What a micro-batch runs with."""
+    """The plan that a micro-batch runs with."""
 
     version: int
     segments: tuple[str, ...]
     queries: int
     dead: frozenset[int] = frozenset()
-    """Dropped queries, some of which are still in segments."""
+    """Dropped queries. Some of them may still be in segments."""
 
 
 class Job(Protocol):
-    """Runs micro-batches, one after the other."""
+    """Runs micro-batches one after another."""
 
     def start(self) -> None: ...
 
     def step(self) -> bool:
-        """Called again and again while the job runs: raises what stopped it; whether it evaluated something here."""
+        """Called repeatedly while the job runs. Raises the error that stopped the job; returns whether this call
+        evaluated anything.
+        """
 
     def stop(self) -> None: ...
 
 
 class BackgroundWork(Protocol):
-    """Other work that commits results; called between micro-batches by the committing thread."""
+    """Other work that commits results. The committing thread calls it between micro-batches."""
 
     @property
     def working(self) -> bool:
         """Whether work is in progress that must finish before the job counts as idle."""
 
     def __call__(self, batches: MicroBatches) -> bool:
-        """Whether it did something."""
+        """Returns whether anything was done."""
 
     def hidden(self, batches: MicroBatches, version: int) -> list[int]:
-        """The queries of a version whose results in the next micro-batch are hidden, since this work commits them."""
+        """The queries of a version whose results in the next micro-batch are hidden because this work commits them."""
 
 
 class NoBackgroundWork:
@@ -106,9 +108,10 @@ class BackfillResult:
 
 
 class MicroBatches:
-    """What micro-batches share: the plan in force, statistics, how far each stream has been evaluated.
+    """The shared context of micro-batches: the plan in force, statistics, and the offset of each stream.
 
-    `newest` gives the plan for the statistics so far, `published` the streams of published results and how far each is.
+    `newest` returns the plan for the current statistics, `published` the streams of published results with their
+    progress.
     """
 
     def __init__(
@@ -137,11 +140,13 @@ class MicroBatches:
         self.between: BackgroundWork = NoBackgroundWork()
         self._warned = False
         self._changed: set[str] = set()
-        """Streams whose counters are not written down yet."""
+        """Streams with unsaved counters."""
         self._saved = time.monotonic()
 
     def step(self, executor: Executor, arrived: float = math.inf) -> bool:
-        """Evaluates and commits one micro-batch, if anything waits that has `arrived` by a time; whether it did."""
+        """Evaluates and commits one micro-batch of the entries that have `arrived` by a time. Returns whether any
+        waited.
+        """
         if self.between(self):
             return True
         if not is_waiting(self.home, self.offsets):
@@ -226,7 +231,7 @@ class MicroBatches:
         self.on_commit()
 
     def commit_backfill(self, folder: Path, past: BackfillResult) -> None:
-        """Commits what a run beside the job has found; `folder` has its files."""
+        """Commits the results of a run beside the job; `folder` contains its files."""
         batch, summary = self.last.batch + 1, past.summary
         target = self.table.batch_folder(batch)
         shutil.rmtree(target, ignore_errors=True)
@@ -241,7 +246,7 @@ class MicroBatches:
         self.on_commit()
 
     def commit_completing(self, source: Commit) -> None:
-        """Commits the results of a micro-batch that lacked patterns once more, whole."""
+        """Commits the complete results of a micro-batch that had omitted patterns."""
         self.last = self._without_documents(
             source.matches, completes=source.batch, fired=source.fired, hidden=source.hidden
         )
@@ -249,7 +254,7 @@ class MicroBatches:
         self.on_commit()
 
     def _without_documents(self, matches: int, **changed: Any) -> Commit:
-        """A commit behind the last one that evaluates no documents."""
+        """A commit after the last one that evaluates no documents."""
         none: dict[str, Any] = {
             "files": {},
             "offsets": {},
@@ -272,8 +277,9 @@ class MicroBatches:
         return replace(self.last, **(none | counts | now | changed))
 
     def reached(self, source: Source, commit: Commit) -> float:
-        """The time before which no document of a source is to be expected any more, after a commit: its watermark
-        then, or where nothing waits and the stream is idle or prompt, what the clock says by now."""
+        """The time before which no more documents of a source are expected after a commit: the source's watermark in
+        the commit, or the current time if nothing waits and the stream is idle or prompt.
+        """
         now, found = self.clock(), math.inf
         done = commit.upto if commit.past else self.offsets | commit.offsets
         for id in self.home.stream_ids():
@@ -285,7 +291,7 @@ class MicroBatches:
         return found if math.isfinite(found) else -math.inf
 
     def _check_written(self, summary: Summary, folder: Path) -> None:
-        """Raises where the driver does not see what the tasks wrote."""
+        """Raises an error if the driver does not see the files that the tasks wrote."""
         check_written(folder, summary.files, summary.hosts)
         check_written(self.home.state, summary.states, summary.hosts, PREFIX)
 
@@ -297,8 +303,9 @@ class MicroBatches:
         watched: Mapping[int, StreamDefinition],
         published: Mapping[int, Published],
     ) -> tuple[list[StateFile], int, Watermarks]:
-        """What is retained after a micro-batch for later documents to join, and the watermarks it is decided by. Where
-        it would be larger than its limit, less lateness is allowed, unless it was declared."""
+        """The state retained after a micro-batch for joins with later documents, and the watermarks that decide it. If
+        the state would exceed its limit, the allowed lateness is reduced, unless it was declared.
+        """
         before = self.last
         offsets, now = {**self.offsets, **summary.offsets}, self.clock()
         files = [
@@ -334,7 +341,7 @@ class MicroBatches:
             self.save()
 
     def save(self) -> None:
-        """Writes the counters down. They are for the eye and for estimates: a crash may lose the newest."""
+        """Saves the counters. They serve display and estimates only, so a crash may lose the newest ones."""
         if self._changed:
             save_statistics(self.home, self.statistics)
             save_walk_counters(self.home, self.walked, self._changed)
@@ -343,16 +350,16 @@ class MicroBatches:
 
 
 class InlineJob:
-    """A job without Spark: each step evaluates one micro-batch, if anything waits."""
+    """A job without Spark: each step evaluates one micro-batch if entries wait."""
 
     def __init__(self, batches: MicroBatches, parallelism: int = 1) -> None:
         self.batches, self.executor = batches, InlineExecutor(parallelism)
 
     def start(self) -> None:
-        """Nothing runs beside the caller."""
+        """Does nothing: there is no background thread."""
 
     def stop(self) -> None:
-        """Nothing is left running."""
+        """Does nothing: there is no background thread."""
 
     def step(self) -> bool:
         moved = self.batches.step(self.executor)

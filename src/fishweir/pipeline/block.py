@@ -1,4 +1,4 @@
-"""A block: results of some rows, whoever wants them, with the documents that they are over."""
+"""A block: the results of some rows, independent of the queries, together with their documents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DocumentKey = tuple[int, int]
 
 
 class Block:
-    """Some entries: results of rows, whoever wants them."""
+    """Some entries: results of rows, independent of the queries."""
 
     def __init__(
         self, home: Home, rows: pa.Table, entries: Entries, some: slice, cuts: OmittedPatterns = NOTHING_OMITTED
@@ -51,13 +51,13 @@ class Block:
 
     @cached_property
     def alone(self) -> NDArray[np.bool_]:
-        """By row, whether a result shows its own document only: a selection, or an item with its annotation."""
+        """By row, whether a result shows only its own document: a selection, or an item with its annotation."""
         found = self.rows.column("others").is_null().to_numpy() | self.rows.column("joins").is_valid().to_numpy()
         return np.asarray(found, np.bool_)
 
     @cached_property
     def own(self) -> Ints:
-        """By row, stream and number of its own document."""
+        """By row, stream and number of the row's own document."""
         streams, numbers = (self.rows.column(name).to_numpy() for name in ("stream", "document"))
         return np.stack([streams.astype(np.int64), numbers], axis=1)
 
@@ -73,7 +73,7 @@ class Block:
         return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
 
     def sides(self, entries: Ints) -> list[Ints] | None:
-        """For each side stream and number of each entry's document; None where entries differ in their sides."""
+        """For each side, stream and number of each entry's document; None if the entries have different sides."""
         rows = self.at[entries]
         own = self.own[rows]
         if self.alone[rows].all():
@@ -85,7 +85,7 @@ class Block:
         return [np.where(is_second, other, own), np.where(is_second, own, other)]
 
     def listed(self, column: str) -> list[Any]:
-        """A column of the rows, as Python has it."""
+        """A column of the rows as Python objects."""
         if column not in self._lists:
             self._lists[column] = self.rows.column(column).to_pylist()
         return self._lists[column]
@@ -95,7 +95,7 @@ class Block:
         return {}
 
     def places(self, entry: int) -> list[DocumentKey]:
-        """Stream and number of the document of each side, and behind them of those that were collected."""
+        """Stream and number of the document of each side, followed by those of the collected documents."""
         at = int(self.at[entry])
         own = (self.listed("stream")[at], self.listed("document")[at])
         if self.each[at]:
@@ -104,7 +104,7 @@ class Block:
         return [own, *zip(self.listed("other_streams")[at] or (), self.listed("others")[at] or (), strict=True)]
 
     def key(self, entry: int, shape: Any) -> tuple[Any, ...]:
-        """What is the same of equal results: a pair is the same from either side."""
+        """The key that equal results share. A pair has the same key from either side."""
         nodes = self.listed("nodes")[int(self.at[entry])]
         return *self.places(entry), None if nodes is None or is_bound_when_read(shape) else tuple(nodes)
 
@@ -113,7 +113,7 @@ class Block:
 
     @cached_property
     def columns(self) -> DocumentColumns:
-        """All documents of its results, in columns."""
+        """All documents of the block's results, in columns."""
         return DocumentColumns(self.log, self._all_places)
 
     @cached_property
@@ -126,7 +126,7 @@ class Block:
 
     @cached_property
     def documents(self) -> dict[DocumentKey, SourceDocument]:
-        """All documents of its results, one by one."""
+        """All documents of the block's results, one by one."""
         found = self._all_places
         documents: dict[DocumentKey, SourceDocument] = {}
         for stream in np.unique(found[:, 0]).tolist():
@@ -140,11 +140,11 @@ class Block:
         return np.asarray(self.rows.column("others").is_valid().to_numpy(), np.bool_)
 
     def _together(self, at: int) -> list[DocumentKey]:
-        """The others of a row that all belong to one result."""
+        """The other documents of a row that all belong to one result."""
         return list(zip(self.listed("other_streams")[at] or (), self.listed("others")[at] or (), strict=True))
 
     def shown(self, entry: int, taken: Sequence[SourceDocument]) -> tuple[list[str], int | None]:
-        """The ids of the documents by time, and the origin of a single one."""
+        """The ids of the documents ordered by time, and the origin if there is only one document."""
         at = int(self.at[entry])
         sides = taken[:1] if self.listed("joins")[at] is not None else taken
         ids = [sides[side].id for side in self.listed("order")[at] or range(len(sides))]
@@ -158,8 +158,9 @@ class Block:
         bound: Sequence[int] | None = None,
         prunings: Prunings | None = None,
     ) -> list[Constructed]:
-        """What a query shows of the entry; `bound` are its nodes, where they are known though its row has none; with
-        `prunings` where no other shows anything of it."""
+        """The results of a query for the entry. `bound` contains its nodes if they are known although the row has none.
+        `prunings` is given if nothing else of the documents is shown.
+        """
         at = int(self.at[entry])
         nodes = self.listed("nodes")[at]
         collected: list[tuple[int, SourceDocument]] = []
@@ -172,7 +173,7 @@ class Block:
 
     @cached_property
     def _several(self) -> Mapping[DocumentKey, list[int]]:
-        """Of each document with several rows the nodes that these name."""
+        """For each document with several rows, the nodes that the rows name."""
         _, inverse, counts = np.unique(self.own, axis=0, return_inverse=True, return_counts=True)
         found: dict[DocumentKey, list[int]] = {}
         for at in np.flatnonzero(counts[inverse] > 1).tolist():
@@ -181,7 +182,7 @@ class Block:
         return found
 
     def cut(self, entry: int, query: QueryLike) -> Cut | None:
-        """What is left of a query's output for the entry; None where it is whole."""
+        """What is left of a query's output for the entry; None if the output is complete."""
         if not self.cuts:
             return None
         at = int(self.at[entry])
@@ -189,5 +190,5 @@ class Block:
         return self.cuts.of(stream, number, query.preferred, query.shape, self.listed("nodes")[at])
 
     def has_cuts(self, entries: Ints) -> bool:
-        """Whether a document of some entries lost patterns."""
+        """Whether patterns were omitted from a document of some entries."""
         return bool(self.cuts) and self.cuts.holds(self.own[self.at[entries]])

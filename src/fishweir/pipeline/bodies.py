@@ -1,8 +1,8 @@
-"""Bodies of entries as the walk takes them, and the times that documents give themselves.
+"""Bodies of log entries in the form that the walk accepts, and the event times in documents.
 
-In: entries of a log. Out: for each body its bytes if they are ordinary, else the tree that libxml2 makes of it, else
-the reason it is set aside for. The check runs here, when a body is read for the first time, and not when it is
-appended: so publishers need no kernels, and what is left out under overload is not checked either.
+In: entries of a log. Out: for each body, its bytes if they are ordinary, else the tree parsed by libxml2, else the
+reason for setting it aside. The check runs when a body is first read, not when it is appended. Publishers therefore
+need no kernels, and entries that are left out under overload are not checked.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _content(entry: Mapping[str, Any], ordinary: bool) -> Content:
 
 
 class EventTimes:
-    """The times of a stream's documents: given, at a path of the document, or that of arrival."""
+    """The event times of a stream's documents: given explicitly, at a path of the document, or the arrival time."""
 
     def __init__(self, stream: StreamDefinition) -> None:
         self.stream = stream
@@ -54,7 +54,7 @@ class EventTimes:
         return [self._seconds(texts.get(i)) if i in texts else e["timestamp"] for i, e in enumerate(entries)]
 
     def _texts(self, contents: Mapping[int, Content]) -> dict[int, str | None]:
-        """The value of the first node at the path; none where the document cannot be read, whose reason that is."""
+        """The value of the first node at the path; None if there is none or the document cannot be read."""
         assert self._path is not None
         texts: dict[int, str | None] = dict.fromkeys(contents)
         plain = {i: content for i, content in contents.items() if isinstance(content, bytes)}
@@ -95,7 +95,7 @@ def _paths(path: Path) -> SharedPaths:
 
 
 def to_steps(path: SimplePath) -> Path | None:
-    """The path as the automaton takes it; None for one without an element, which is not worth it."""
+    """The path in the form that the automaton accepts; None for a path without an element, which is not worth it."""
     first, *others = path.steps
     if first.axis == "attribute":
         return None

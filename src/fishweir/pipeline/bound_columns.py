@@ -1,8 +1,8 @@
-"""What patterns show, in columns: bindings and outputs of many results, each part made once for all results it is in.
+"""Bindings and outputs of patterns in columns, for many results. Each part is constructed once for all its results.
 
-In: a shape, the documents and the nodes of each side of some results. Out: a column of bindings and one of outputs. A
-variable is bound on one side, and so is most of an output: both are made once for each document and its nodes, and put
-together by Arrow. A pair of documents costs no Python of its own.
+In: a shape, the documents and the nodes of each side of some results. Out: a column of bindings and a column of
+outputs. A variable is bound on one side, and most of an output depends on one side. Both are constructed once per
+document and nodes, and combined by Arrow. A pair of documents takes no Python code of its own.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class _Variable:
     side: int
     step: Step
     place: int
-    """Where its node is among those of a result."""
+    """The position of the variable's node among the nodes of a result."""
 
 
 class _BoundSide:
-    """The distinct bindings of one side: a document with its nodes."""
+    """The distinct bindings of one side: documents with their nodes."""
 
     def __init__(self, documents: DocumentColumns, of: Ints, variables: Sequence[_Variable], nodes: Ints) -> None:
         keys = np.column_stack([of, nodes[:, [variable.place for variable in variables]]])
@@ -57,7 +57,7 @@ class _BoundSide:
         return len(self.documents)
 
     def structs(self, name: str) -> pa.StructArray:
-        """What a variable is bound to; null where it is not bound."""
+        """The bindings of a variable; null where it is unbound."""
         there = np.flatnonzero(self.nodes[name] != ABSENT)
         ids = taken_at(self.columns.ids, self.documents[there])
         found = pa.StructArray.from_arrays([ids, self._shown(name, there), self._values(name, there)], fields=[*BOUND])
@@ -78,7 +78,7 @@ class _BoundSide:
         return self.columns.values(self.documents[there], self.nodes[name][there], self.variables[name].step)
 
     def _spread(self, found: pa.Array, there: Ints) -> pa.Array:
-        """What is found of some bindings, null for the others."""
+        """Spreads values of some bindings over all bindings, with null for the others."""
         at = np.zeros(len(self), np.int64)
         at[there] = np.arange(len(there))
         missing = np.ones(len(self), np.bool_)
@@ -86,7 +86,7 @@ class _BoundSide:
         return found.take(pa.array(at, mask=missing))
 
     def texts(self, part: Output) -> pa.StringArray:
-        """What a part of the output is for each binding."""
+        """The text of a part of the output for each binding."""
         match part:
             case TextOutput():
                 return pa.repeat(pa.scalar(construct((part,), {}), pa.string()), len(self))
@@ -104,7 +104,7 @@ class _BoundSide:
         return joined_texts([self.texts(part) for part in parts], len(self))
 
     def attribute(self, key: str, value: Any) -> pa.StringArray:
-        """An attribute of a literal tag; nothing where its variable is not bound."""
+        """An attribute of a literal tag; empty where its variable is unbound."""
         if not isinstance(value, VariableOutput):
             return pa.array([attribute_text(key, value, bound) for bound in self._bound], pa.string())
 
@@ -115,7 +115,7 @@ class _BoundSide:
         return self._of_variable(value.name, quoted)
 
     def _of_variable(self, name: str, made: Callable[[Ints], pa.StringArray]) -> pa.StringArray:
-        """What is made where a variable is bound, nothing elsewhere."""
+        """The texts where a variable is bound, empty texts elsewhere."""
         there = np.flatnonzero(self.nodes[name] != ABSENT) if name in self.nodes else np.empty(0, np.int64)
         found = made(there) if len(there) else pa.array([], pa.string())
         return found if len(there) == len(self) else self._spread(found, there).fill_null("")
@@ -127,7 +127,7 @@ class _BoundSide:
 
     @cached_property
     def _bound(self) -> list[dict[str, Bound]]:
-        """The nodes themselves, for what looks below them."""
+        """The nodes themselves, for outputs that look below them."""
         bound: list[dict[str, Bound]] = [{} for _ in range(len(self))]
         documents = self.columns.taken(self.documents.tolist()) if self.variables else []
         for name, variable in self.variables.items():
@@ -138,7 +138,7 @@ class _BoundSide:
 
 
 class BoundColumns:
-    """Some results of one shape: of each side the document, and the nodes of all sides."""
+    """Some results of one shape: the document of each side, and the nodes of all sides."""
 
     def __init__(self, shape: Shape, documents: DocumentColumns, sides: Sequence[Ints], nodes: Ints) -> None:
         self.shape, self.size = shape, len(nodes)
@@ -150,7 +150,7 @@ class BoundColumns:
         ]
 
     def bindings(self) -> pa.MapArray:
-        """Of each result, its variables in order with what they are bound to."""
+        """For each result, its variables in order with their bindings."""
         named = [variable for variable in self.variables if variable.name[0] != "_"]
         if not named:
             return no_bindings(self.size)
@@ -167,7 +167,7 @@ class BoundColumns:
         )
 
     def outputs(self) -> pa.StringArray | None:
-        """The text of each result; None where a part goes over several sides at once."""
+        """The text of each result; None if a part depends on several sides at once."""
         return self._joined(self.shape.output)
 
     def _joined(self, parts: Sequence[Output]) -> pa.StringArray | None:
@@ -194,7 +194,7 @@ class BoundColumns:
         return taken_at(side.attribute(key, value), side.of)
 
     def _looked_at(self, part: Output) -> set[int]:
-        """The sides that a part of the output is over."""
+        """The sides that a part of the output depends on."""
         return {self.side_of[name] for name in used((part,)) if name in self.side_of}
 
 
@@ -205,7 +205,7 @@ def joined_texts(texts: Sequence[pa.StringArray], size: int) -> pa.StringArray:
 
 
 def element_texts(tag: str, attributes: Sequence[pa.StringArray], inner: pa.StringArray) -> pa.StringArray:
-    """Literal tags around what is inside of them."""
+    """Literal tags around their content."""
     begin: Any = pc.binary_join_element_wise(f"<{tag}", *attributes, "") if attributes else f"<{tag}"
     whole = pc.binary_join_element_wise(begin, ">", inner, f"</{tag}>", "")
     is_empty = pc.equal(inner, "")
@@ -216,7 +216,7 @@ def element_texts(tag: str, attributes: Sequence[pa.StringArray], inner: pa.Stri
 
 
 def distinct_rows(rows: Ints) -> tuple[Ints, Ints]:
-    """The distinct rows in ascending order, and which of them each row is."""
+    """The distinct rows in ascending order, and the index of each row among them."""
     codes = np.zeros(len(rows), np.int64)
     for column in rows.T:
         low, high = int(column.min(initial=0)), int(column.max(initial=0))
@@ -228,19 +228,19 @@ def distinct_rows(rows: Ints) -> tuple[Ints, Ints]:
 
 
 def has_columns(shape: Any) -> bool:
-    """Whether results of a shape are nodes of patterns that rows name, or that documents bind just once."""
+    """Whether results of a shape consist of pattern nodes that rows name, or that documents bind exactly once."""
     return isinstance(shape, Shape) and shape.formula is None and not is_bound_when_read(shape)
 
 
 def widths(shape: Shape) -> list[int]:
-    """How many nodes a result has of each side."""
+    """The number of nodes per side of a result."""
     if shape.windows:
         return [len(template.outputs) for template in to_join(shape).template.sides]
     return [max(output_places(shape).values(), default=-1) + 1]
 
 
 def bound_once(shape: Shape, documents: DocumentColumns, sides: Sequence[Ints]) -> Ints:
-    """The nodes of results of a join whose documents bind each of them just once."""
+    """The nodes of results of a join whose documents bind each node exactly once."""
     found = []
     for template, side in zip(to_join(shape).template.sides, sides, strict=True):
         distinct, of = np.unique(side, return_inverse=True)
@@ -263,7 +263,7 @@ def _variables(shape: Shape) -> list[_Variable]:
 
 
 def used(parts: Sequence[Output]) -> Iterator[str]:
-    """The variables that outputs look at."""
+    """The variables that outputs use."""
     for part in parts:
         match part:
             case VariableOutput(name) | PathOutput(name):
@@ -286,7 +286,7 @@ def no_bindings(size: int) -> pa.MapArray:
 
 
 def bindings_of(made: Sequence[Mapping[str, Mapping[str, Any]]]) -> pa.MapArray:
-    """Bindings that were made one by one."""
+    """A column of bindings that were constructed one by one."""
     return pa.array(
         [[(n, {**bound, "node": str(bound["node"])}) for n, bound in one.items()] for one in made], BINDINGS
     )

@@ -1,8 +1,8 @@
 """The constants of the cost model, measured on this machine when a job with a target latency starts.
 
-In: nothing but the time. Out: seconds of processor time for each elementary operation. Documents of known sizes are
-read and walked for paths that enter them or do not, and outputs of known sizes are constructed. The constants are those
-that explain all of these times best, by relative error: a difference of two times would have the errors of both.
+In: nothing but the time. Out: seconds of processor time for each elementary operation. The calibration reads and walks
+documents of known sizes, with paths that enter them or do not, and constructs outputs of known sizes. The constants are
+those that best explain all measured times by relative error: a difference of two times would have the errors of both.
 """
 
 from __future__ import annotations
@@ -27,59 +27,59 @@ from fishweir.pipeline.source_documents import SourceDocument
 from fishweir.shedding.reduced import Cut
 
 WALKED, SHOWN, ROUNDS = (40, 160), 60, 5
-"""Documents of a measurement, and how often it is repeated. Walks of two lengths say what a walk costs by itself."""
+"""Documents per measurement, and the number of repetitions. Walks of two lengths show the fixed cost of a walk."""
 SIZES = (10, 60, 220)
-"""Elements of the documents that are measured."""
+"""Numbers of elements of the measured documents."""
 TEXTS = (b"5", b"some text", b"a text that is longer", b"2026-01-01")
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Seconds for each elementary operation."""
+    """Seconds per elementary operation."""
 
     walk: float
-    """A walk, whatever the number of documents."""
+    """The fixed cost of a walk, independent of the number of documents."""
     document: float
-    """Reading and walking a document, whatever is in it."""
+    """The fixed cost of reading and walking a document."""
     element: float
     """An element whose tag is read."""
     skipped: float
     """An element in a subtree that no path enters."""
     node: float
-    """Locating and keeping a node at the end of a path."""
+    """Locating and storing a node at the end of a path."""
     opened: float
-    """Reading a document again, to construct an output, whatever is in it."""
+    """The fixed cost of reading a document again to construct an output."""
     passed: float
-    """An element of it that the output does not need."""
+    """An element of that document that the output does not need."""
     again: float
-    """An element that is needed: parsed again, and copied."""
+    """An element that the output needs: it is parsed again and copied."""
     part: float
     """A part of an output."""
     step: float
-    """Each step of its path."""
+    """A step of the path of a part."""
     returned: float
-    """A node that it finds."""
+    """A node that the path finds."""
 
     def reading(self, walked: float, skipped: float, nodes: float) -> float:
-        """Locating and buffering: a document of so many elements and nodes."""
+        """Locating and buffering: a document with the given numbers of elements and nodes."""
         return self.document + walked * self.element + skipped * self.skipped + nodes * self.node
 
     def opening(self, passed: float, needed: float) -> float:
-        """Reading it again: elements that an output does not need, and those that it does."""
+        """Reading a document again: elements that an output does not need, and elements that it needs."""
         return self.opened + passed * self.passed + needed * self.again
 
     def constructing(self, steps: int, nodes: float, times: float = 1.0) -> float:
-        """Manipulation: a part of an output with so many nodes, which is looked for so often."""
+        """Manipulation: a part of an output with the given number of nodes, evaluated `times` times."""
         return times * (self.part + steps * self.step) + nodes * self.returned
 
 
 Run = tuple[tuple[float, ...], Callable[[], None]]
-"""How often each elementary operation occurs, and what does so."""
+"""The count of each elementary operation, and a function that performs them."""
 
 
 @lru_cache(maxsize=1)
 def calibrated() -> Constants:
-    """Measured once in a process."""
+    """The constants, measured once per process."""
     walks = [run for size in SIZES for count in WALKED for run in _walks(size, count)]
     outputs = [run for size in SIZES for run in _outputs(size)]
     times = _least([run for _, run in (*walks, *outputs)])
@@ -99,7 +99,7 @@ def walked(shared: SharedPaths, bodies: Sequence[bytes]) -> None:
 
 
 def shown(shape: Shape, parts: tuple[Output, ...], bodies: Sequence[bytes], nodes: Sequence[int] = (0,)) -> list[str]:
-    """Constructs an output of documents, as a delivery does."""
+    """Constructs an output for documents, as a delivery does."""
     cut, prunings, outputs = Cut(parts, frozenset(), ()), Prunings(), []
     for body in bodies:
         document = SourceDocument("", None, (), 0, "", body)
@@ -109,13 +109,13 @@ def shown(shape: Shape, parts: tuple[Output, ...], bodies: Sequence[bytes], node
 
 
 def _some(draw: random.Random, size: int) -> tuple[bytes, int]:
-    """So many elements `e`, more or less: of documents that are all alike, processors know what comes next."""
+    """About `size` elements `e`. The number varies, since processors learn to predict documents that are all alike."""
     count = draw.randint(size // 2, size + size // 2)
     return b"".join(b"<e>%b</e>" % draw.choice(TEXTS) for _ in range(count)), count
 
 
 def _walks(size: int, documents: int) -> list[Run]:
-    """Elements `e` below `p` whose tags are read, that are skipped, that are found."""
+    """Elements `e` below `p` whose tags are read, that are skipped, or that are found."""
     inner = [_some(random.Random(number), size) for number in range(documents)]
     bodies = [b"<d><p>%b</p></d>" % some for some, _ in inner]
     total = sum(count for _, count in inner)
@@ -135,7 +135,7 @@ def _outputs(size: int) -> list[Run]:
     total = sum(count for _, count in inner)
 
     def run(form: bytes, counts: tuple[float, float, float, float], *paths: str) -> Run:
-        """Operations of a document beside those of its elements `e`: passed and needed ones, parts and steps."""
+        """The operations of a document besides those of its elements `e`: passed and needed elements, parts, steps."""
         bodies = [(b"<l><d>%b</d></l>" % (form % some)).ljust(512) for some, _ in inner]
         parts = tuple(PathOutput("a", tuple(map(Step, path.split("/")))) for path in paths)
         pattern = PatternNode(Step("l"), (), (PatternNode(Step("d"), ("a",)),))
@@ -163,7 +163,7 @@ def _ignored(_: object) -> None:
 
 
 def _explained(counts: Sequence[Sequence[float]], total: NDArray[np.float64]) -> list[float]:
-    """The price of each operation: least squares of the relative errors, and none below zero."""
+    """The price of each operation: least squares of the relative errors, with no price below zero."""
     rows = np.array(counts, np.float64)
     prices: NDArray[np.float64] = np.zeros(rows.shape[1])
     used = np.arange(rows.shape[1])
@@ -177,7 +177,7 @@ def _explained(counts: Sequence[Sequence[float]], total: NDArray[np.float64]) ->
 
 
 def _least(runs: Sequence[Callable[[], None]]) -> NDArray[np.float64]:
-    """Seconds of each, in turns; the fastest round counts, since other work only ever adds."""
+    """Seconds of each run, measured in rotation. The fastest round counts, since other load only adds time."""
     best = [float("inf")] * len(runs)
     for _ in range(1 + ROUNDS):
         for number, run in enumerate(runs):

@@ -1,7 +1,7 @@
-"""Chunks: entries of a log made ready to match.
+"""Chunks: log entries prepared for matching.
 
-In: a range of a stream's log and the plan of its sources. Out: numbers, ids and timestamps of the good
-entries and their witnesses; bad ones with the reason they are set aside for. A body is read once.
+In: a range of a stream's log and the plan of its sources. Out: numbers, ids, timestamps and witnesses of the valid
+entries; the invalid ones with the reason for setting them aside. Each body is read once.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from fishweir.intake.sources.rows import RowReader
 from fishweir.pipeline.bodies import EventTimes, read_bodies
 
 TOGETHER = 32
-"""Entries of a log's segment from which on they are read together: each such call has its price."""
+"""The minimum number of entries of a log segment for reading them together: each such call has a fixed cost."""
 
 
 @dataclass
 class Chunk:
-    """Some entries of one stream, ready to match: numbers, times and witnesses of the good ones. Of tuples these are
-    arrays, of documents lists."""
+    """Some entries of one stream, prepared for matching: numbers, times and witnesses of the valid ones. They are
+    arrays for tuples and lists for documents.
+    """
 
     numbers: Any = field(default_factory=list)
     timestamps: Any = field(default_factory=list)
@@ -44,14 +45,14 @@ class Chunk:
     witnesses: Mapping[Path, PathTable] = field(default_factory=dict)
     arrivals: Any = field(default_factory=list)
     since: list[int] = field(default_factory=list)
-    """Of the results of a chain's first joins: the version of the catalog when the earliest document arrived."""
+    """For results of the first joins of a chain: the catalog version when the earliest document arrived."""
     origins: Any = field(default_factory=list)
-    """In a stream of published results: which document it is that was passed on, -1 where it is a new one."""
+    """For a stream of published results: the original document that was passed on, or -1 for a new document."""
     changes: list[tuple[int, float, str]] = field(default_factory=list)
-    """Of a changing file, also of rows that went: number, arrival, key."""
+    """For a changing file, including its removed rows: number, arrival, key."""
 
     def batch(self, stream: int, sources: tuple[Source, ...], version: int) -> Batch:
-        """Its documents as the evaluator takes them; `version` is the catalog's that the micro-batch runs with."""
+        """The documents in the form that the evaluator accepts; `version` is the catalog version of the micro-batch."""
         return Batch.of(
             stream,
             sources,
@@ -74,8 +75,9 @@ def read_chunk(
     turns: Turns | ElementTurns = EVERYTHING,
     relaxed: Collection[frozenset[Path]] = (),
 ) -> Chunk:
-    """Entries (after, upto] of a log, parsed and walked; bad ones set aside with their reasons. Those that are to be
-    left out are not parsed; of the others `turns` say which paths are not looked for."""
+    """Entries (after, upto] of a log, parsed and walked. Invalid entries are set aside with their reasons. Entries in
+    `without` are not parsed; in the others, `turns` says which paths are suspended.
+    """
     chunk = Chunk()
     if log.stream.is_tuples:
         _read_tuples(log, plan, after, upto, chunk, without)
@@ -94,7 +96,7 @@ def _read_documents(
     walk: DocumentWalk,
     is_whole: bool,
 ) -> None:
-    """`is_whole` says that nothing is shed."""
+    """Reads documents one by one; `is_whole` says that nothing is shed."""
     times = EventTimes(log.stream)
     reader = RowReader(log.stream.rows, log.stream.key) if log.stream.rows and log.stream.key else None
     plainly = reader is None and is_whole and not walk.takes_items
@@ -130,7 +132,7 @@ def _read_documents(
 def _read_together(
     stream: StreamDefinition, first: int, batch: pa.RecordBatch, walk: DocumentWalk, chunk: Chunk
 ) -> bool:
-    """Reads entries all at once, where only bodies and given times matter; whether these are such entries."""
+    """Reads entries all at once if only bodies and given times matter. Returns whether that is the case."""
     size, bodies = batch.num_rows, batch.column("body")
     unset = all(batch.column(name).null_count == size for name in ("problem", "change", "context"))
     if size < TOGETHER or stream.timestamp or "origin" in batch.schema.names or not unset or bodies.null_count:
@@ -186,7 +188,7 @@ def _only_chunk(column: pa.ChunkedArray) -> pa.Array:
 
 
 def tuple_timestamps(table: pa.Table, stream: StreamDefinition) -> tuple[NDArray[np.float64], dict[int, str]]:
-    """Seconds for each row, and the reasons of the rows without a time."""
+    """The timestamp of each row in seconds, and the reasons of the rows without one."""
     given = table.column("timestamp").to_numpy().astype(np.float64)
     if stream.timestamp is None:
         return np.where(np.isnan(given), table.column("arrival").to_numpy(), given), {}

@@ -1,7 +1,7 @@
-"""Select lists of SQL, in columns: results are assembled from the texts of their documents, not one by one.
+"""SQL select lists in columns: results are assembled from the texts of their documents, not one by one.
 
-In: a shape and the streams of its sides. Out: where each column of the select list comes from; of each distinct
-document a text with its own columns, which all results it is in share.
+In: a shape and the streams of its sides. Out: the origin of each column of the select list; for each distinct document,
+a text with its own columns, shared by all results of the document.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from fishweir.algebra.nodes import AllColumnsOutput, Shape, Step, StreamDefiniti
 from fishweir.algebra.values import to_text
 
 Column = tuple[str, int, str | RelativePath]
-"""Its name in the output, the side it is of and its name there; of documents, the path below the document element."""
+"""The column's name in the output, its side and its name there. For documents, the path below the document element."""
 
 
 def column_list(shape: Any, sides: Sequence[StreamDefinition]) -> list[Column] | None:
-    """The columns of a select list; None where the output is something else, or `*` of documents."""
+    """The columns of a select list; None if the output is something else, or `*` of documents."""
     if isinstance(shape, Selection) and shape.output and not shape.joins:
         every = tuple((name, (Step(name),)) for name, _ in sides[0].columns)
         return _plain([(name, 0, _key(path, sides[0])) for name, path in shape.output.columns or every], sides)
@@ -49,14 +49,14 @@ def column_list(shape: Any, sides: Sequence[StreamDefinition]) -> list[Column] |
 
 
 def _key(path: RelativePath, stream: StreamDefinition) -> str | RelativePath:
-    """The column that a path leads to; no name of one where it leads further."""
+    """The name of the column that a path leads to, empty if the path leads further; for documents, the path itself."""
     if not stream.is_tuples:
         return path
     return path[0].name if len(path) == 1 else ""
 
 
 def _is_plain(path: str | RelativePath) -> bool:
-    """Whether a path leads from children to children, at last to an attribute."""
+    """Whether a path consists of child steps, possibly ending with an attribute."""
     axes = [step.axis for step in path if isinstance(step, Step) and step == Step(step.name, step.axis)]
     named = all(step.name != "*" for step in path if isinstance(step, Step))
     return bool(path) and named and axes in (["child"] * len(path), ["child"] * (len(path) - 1) + ["attribute"])
@@ -70,12 +70,12 @@ def _plain(columns: list[Column], sides: Sequence[StreamDefinition]) -> list[Col
 
 
 def parts_of(columns: Sequence[Column]) -> list[tuple[int, list[Column]]]:
-    """The select list cut where the side changes."""
+    """The select list, split where the side changes."""
     return [(side, list(some)) for side, some in groupby(columns, key=lambda column: column[1])]
 
 
 def texts(columns: Sequence[Column], values: Mapping[str | RelativePath, pa.Array]) -> pa.StringArray:
-    """Of each document its share of a JSON object, without braces."""
+    """For each document, its part of a JSON object, without braces."""
     written: list[Any] = []
     for place, (name, _, key) in enumerate(columns):
         written += [f"{', ' if place else ''}{json.dumps(name)}: ", json_texts(values[key])]
@@ -83,7 +83,9 @@ def texts(columns: Sequence[Column], values: Mapping[str | RelativePath, pa.Arra
 
 
 def json_texts(values: pa.Array) -> pa.StringArray:
-    """Each value as JSON, as `json.dumps` writes it. A line break is in no JSON text: it can separate them."""
+    """Each value as JSON, as `json.dumps` writes it. JSON texts contain no line breaks, which can thus separate
+    them.
+    """
     if pa.types.is_integer(values.type) or pa.types.is_boolean(values.type):
         return pc.cast(values, pa.string()).fill_null("null")
     if not len(values):

@@ -1,11 +1,11 @@
 """Commits: the valid files of each micro-batch.
 
-A micro-batch exists once its commit file does; that file is written under a temporary name and
-renamed. Commits alone say how far each stream has been evaluated: whoever runs the job goes on behind the last one, and
-what a micro-batch without a commit had written is written again. So each result is in the table exactly once.
+A micro-batch is valid once its commit file exists. The commit file is written under a temporary name and renamed. Only
+commits record how far each stream has been evaluated: a job continues after the last commit, and overwrites the output
+of a micro-batch without a commit. So each result is in the table exactly once.
 
-A commit has the seals of its files and the checksum of the commit before it, and `last` says which is the newest: a
-commit or file that is missing, damaged or of another home is noticed by whoever reads.
+A commit contains the seals of its files and the checksum of the previous commit, and `last` names the newest commit.
+Every reader thus notices a commit or file that is missing, damaged or from another home.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MANY_ROWS = 100_000
-"""The rows of a file from which on several threads decode its columns."""
+"""The minimum number of rows of a file for decoding its columns in several threads."""
 KEPT_BYTES = 1 << 25
-"""The most bytes of result rows that a process keeps: delivery, published streams and readers all read new results."""
+"""The maximum size in bytes of the cache of result rows: delivery, published streams and readers all read new results.
+"""
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A finished micro-batch: the catalog's version it ran with, its files, counts and offsets."""
+    """A completed micro-batch: its catalog version, files, counts and offsets."""
 
     batch: int
     version: int
     files: dict[str, str] = field(default_factory=dict)
-    """Its files of results, with their seals."""
+    """Result files with their seals."""
     fired: dict[str, list[int]] | None = None
-    """Which queries may have rows in them (fired_index.py); None where that is not known."""
+    """The queries that may have rows in the files (fired_index.py); None if unknown."""
     documents: int = 0
     matches: int = 0
     aside: int = 0
@@ -47,43 +48,45 @@ class Commit:
     at: float = 0.0
     seconds: float = 0.0
     states: list[dict[str, Any]] = field(default_factory=list)
-    """What is retained after it for later documents to join (retained.StateFile)."""
+    """The state retained after the micro-batch for joins with later documents (retained.StateFile)."""
     watermarks: dict[str, float] = field(default_factory=dict)
-    """How far each stream that joins read has come."""
+    """The watermark of each stream that joins read."""
     dropped_by: dict[str, float] = field(default_factory=dict)
-    """By stream, the highest watermark that documents were ever dropped by."""
+    """By stream, the highest watermark by which documents were ever dropped."""
     missed: dict[str, int] = field(default_factory=dict)
-    """Of each stream the documents in it that came later than allowed."""
+    """By stream, the documents that arrived later than allowed."""
     shed: dict[str, int] = field(default_factory=dict)
-    """By stream, the entries that were left out under overload; their numbers are in the files `shed-*`."""
+    """By stream, the number of entries that were left out under overload; the entries are listed in the files `shed-*`.
+    """
     cut: dict[str, int] = field(default_factory=dict)
-    """By stream, the entries that were evaluated without some patterns; their levels are in the same files."""
+    """By stream, the number of entries that were evaluated without some patterns; the same files list their levels."""
     elements: dict[str, int] = field(default_factory=dict)
-    """By stream, the topmost elements that were left out of these."""
+    """By stream, the number of topmost elements that were left out of these entries."""
     shedding: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By stream, what was decided (shedding.StreamShed)."""
+    """By stream, the decision (shedding.StreamShed)."""
     level: int = 0
-    """How far the allowance for late items is cut to keep the state within its limit (lateness.LEVELS)."""
+    """The level to which the lateness allowance is reduced to keep the state within its limit (lateness.LEVELS)."""
     past: list[int] = field(default_factory=list)
-    """The queries whose results a backfill (engine/backfill.py) found, instead of a micro-batch."""
+    """The queries whose results come from a backfill (engine/backfill.py) instead of a micro-batch."""
     upto: dict[str, int] = field(default_factory=dict)
-    """How far that run has come: the last entry of each stream that it reads."""
+    """The progress of the backfill: the last entry of each stream that it reads."""
     is_over: bool = True
-    """Whether that run ended with this: from here on the results of its queries are those of the micro-batches."""
+    """Whether the backfill ended with this commit. From then on, its queries get their results from micro-batches."""
     hidden: list[int] = field(default_factory=list)
-    """Queries whose results in this micro-batch do not count: a run beside the job finds them."""
+    """Queries whose results in this micro-batch do not count because a backfill finds them."""
     completes: int = -1
-    """The micro-batch whose results that lacked patterns these are, whole; then it has no files of its own."""
+    """The micro-batch whose results with omitted patterns this commit completes. It then has no files of its own."""
     before: str = ""
-    """The checksum of the commit before it: commits form a chain."""
+    """The checksum of the previous commit: commits form a chain."""
 
 
 class ResultsTable:
-    """The results folder: `NNN/match-*.parquet` and `NNN/probe-*.parquet`, result rows of the two stages;
-    `NNN/aside-*.parquet`, `commits/NNN.json`, and `sets/`, the sets of queries that rows name."""
+    """The results folder: `NNN/match-*.parquet` and `NNN/probe-*.parquet` with the result rows of the two stages,
+    `NNN/aside-*.parquet`, `commits/NNN.json`, and `sets/` with the query sets that rows name.
+    """
 
     def __init__(self, folder: Path, upto: int | None = None) -> None:
-        """Of a table as it was, the commits `upto` a micro-batch."""
+        """Opens the table; with `upto`, as of the commit of that micro-batch."""
         self.upto = upto
         self.folder, self.commits_folder, self.sets = folder, folder / "commits", folder / "sets"
         self._last, self._lock = self.commits_folder / "last", threading.Lock()
@@ -93,9 +96,9 @@ class ResultsTable:
         """All commits, with their checksums."""
         self._completed: set[int] = set()
         self._cut: list[Commit] = []
-        """The micro-batches so far that left out patterns."""
+        """The micro-batches so far that omitted patterns."""
         self._is_whole = False
-        """Whether all that were there when the first was read have been found."""
+        """Whether all commits that existed at the first read have been found."""
 
     def batch_folder(self, batch: int) -> Path:
         return self.folder / f"{batch:09d}"
@@ -107,18 +110,18 @@ class ResultsTable:
         sum = write_json(self._path(commit.batch), {f.name: getattr(commit, f.name) for f in fields(commit)})
         write_json(self._last, {"batch": commit.batch, "xxh3": sum})
         with self._lock:
-            if len(self._chain) == commit.batch:  # it need not be read to be known
+            if len(self._chain) == commit.batch:  # known without reading it
                 self._add(commit, sum)
 
     def commits(self, after: int = -1, upto: int | None = None) -> list[Commit]:
-        """All commits behind a batch, in order, or those up to another one; a commit is read once."""
+        """All commits after a micro-batch, in order, optionally up to another one. Each commit is read once."""
         if upto is None or upto >= len(self._chain):
             self._follow()
         return [commit for commit, _ in self._chain[after + 1 : None if upto is None else upto + 1]]
 
     @property
     def read_so_far(self) -> list[Commit]:
-        """The commits up to where the chain is broken, or was when it was last followed."""
+        """The commits up to the point where the chain is broken, or was broken when it was last read."""
         return [commit for commit, _ in self._chain]
 
     def rows(self, commit: Commit) -> pa.Table:
@@ -130,7 +133,7 @@ class ResultsTable:
         return self._table(commit, ("match", "probe"), RESULT)
 
     def newest(self) -> Commit:
-        """The last commit; an empty one where there is none."""
+        """The last commit, or an empty one if there is none."""
         self._follow()
         return self._chain[-1][0] if self._chain else Commit(-1, 0)
 
@@ -140,8 +143,9 @@ class ResultsTable:
         return self._chain[batch][0] if 0 <= batch < len(self._chain) else Commit(-1, 0)
 
     def settled(self, queries: Collection[int], batch: int) -> Commit:
-        """The commit that says, as of a micro-batch, how far the results of some queries have been found: the last
-        micro-batch whose results count, or the last commit of the run beside the job that finds them."""
+        """The commit that records, as of a micro-batch, how far the results of some queries have been found: the last
+        micro-batch whose results count, or the last commit of the backfill that finds them.
+        """
         self._follow()
         for place in range(min(batch, len(self._chain) - 1), -1, -1):
             commit = self._chain[place][0]
@@ -152,7 +156,7 @@ class ResultsTable:
         return Commit(-1, 0)
 
     def _follow(self) -> None:
-        """Reads the commits that are new since the last time; raises where the chain is broken."""
+        """Reads the new commits; raises an error if the chain is broken."""
         with self._lock:
             newest = -1 if self._is_whole or self.upto is not None else self._newest()
             while (path := self._path(len(self._chain))).exists() and len(self._chain) - 1 != self.upto:
@@ -175,16 +179,16 @@ class ResultsTable:
             self._completed.add(commit.completes)
 
     def cut(self) -> list[Commit]:
-        """The micro-batches that left out patterns and were not completed."""
+        """The micro-batches that omitted patterns and were not completed."""
         self._follow()
         return [commit for commit in self._cut if commit.batch not in self._completed]
 
     def is_completed(self, batch: int) -> bool:
-        """Whether the results that lacked patterns came again, whole."""
+        """Whether the results with omitted patterns were committed again, complete."""
         return batch in self._completed
 
     def _newest(self) -> int:
-        """The highest number that a commit ever had here."""
+        """The highest number that a commit ever had in this table."""
         last = read_json(self._last, {"batch": -1}, rebuilt="the next commit")["batch"]
         return max([last, *(int(path.stem) for path in self.commits_folder.glob("[0-9]*.json"))])
 
@@ -194,13 +198,13 @@ class ResultsTable:
         return self._table(commit, ("aside",), ASIDE)
 
     def shed(self, commit: Commit) -> pa.Table:
-        """The entries that a micro-batch left out, or of which it left out patterns, with their levels."""
+        """The entries that a micro-batch left out, or from which it omitted patterns, with their levels."""
         from fishweir.pipeline.writer import SHED
 
         return self._table(commit, ("shed",), SHED)
 
     def offsets(self) -> dict[str, int]:
-        """How far each stream has been evaluated."""
+        """The offset up to which each stream has been evaluated."""
         done: dict[str, int] = {}
         for commit in self.commits():
             done |= commit.offsets
@@ -210,7 +214,7 @@ class ResultsTable:
         return self.commits_folder / f"{batch:09d}.json"
 
     def _table(self, commit: Commit, kinds: tuple[str, ...], schema: pa.Schema) -> pa.Table:
-        import pyarrow as pa  # late: who registers and counts reads no results
+        import pyarrow as pa  # late: registering and counting read no results
 
         folder, tables = self.batch_folder(commit.batch), []
         for name, seal in commit.files.items():
@@ -221,7 +225,7 @@ class ResultsTable:
 
 
 class KeptTables:
-    """The tables that were read last, by path and stamp, up to a number of bytes."""
+    """A cache of the tables read last, by path and stamp, up to a number of bytes."""
 
     def __init__(self, most: int) -> None:
         self._most, self._bytes, self._lock = most, 0, threading.Lock()
@@ -235,7 +239,7 @@ class KeptTables:
                 self._tables.move_to_end((path, now))
                 return self._tables[path, now]
         with reading(path):
-            with pq.ParquetFile(path) as file:  # half the time of `read_table` for a small file
+            with pq.ParquetFile(path) as file:  # takes half the time of `read_table` for a small file
                 table = file.read(use_threads=file.metadata.num_rows > MANY_ROWS)
             if not table.schema.equals(schema):
                 table = pq.read_table(path, schema=schema)
@@ -257,7 +261,7 @@ _kept_tables = KeptTables(KEPT_BYTES)
 
 
 def check_written(folder: Path, written: Mapping[str, str], hosts: Mapping[str, str], start: int = 0) -> None:
-    """Raises where the driver does not see what tasks say they wrote, under the seals that they gave."""
+    """Raises an error if the driver does not see the files that tasks report, with the seals that they report."""
     for name, seal in written.items():
         try:
             verify(folder / name, seal, start)

@@ -1,8 +1,8 @@
-"""Documents of results in columns: ids, bodies, and what nodes show, read for many documents together.
+"""Documents of results in columns: ids, bodies and node contents, read for many documents together.
 
-In: streams and numbers of documents. Out: columns of texts, one for each document or node asked for. Ordinary documents
-are read by one compiled pass and have no tree. What is left, those that only libxml2 reads and tuples seen as
-documents, is taken one by one (source_documents.py), with the same answers.
+In: streams and numbers of documents. Out: columns of texts, one value per requested document or node. One compiled pass
+reads ordinary documents without building trees. The others, documents that only libxml2 can read and tuples seen as
+documents, are read one by one (source_documents.py), with the same results.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from fishweir.pipeline.source_documents import SourceDocument, bind, entries_of,
 
 DOCUMENT_ELEMENT = Step("*")
 _NUMBERS = 1 << 40
-"""More than the entries of a log."""
+"""More than the number of entries of a log."""
 
 
 class DocumentColumns:
-    """Distinct documents, by stream and number in ascending order; `log` gives the log of a stream."""
+    """Distinct documents in ascending order of stream and number; `log` returns the log of a stream."""
 
     def __init__(self, log: Callable[[int], StreamLog], places: Ints) -> None:
         self._log = log
@@ -40,7 +40,7 @@ class DocumentColumns:
         self._taken: dict[int, SourceDocument] = {}
 
     def index(self, places: Ints) -> Ints:
-        """Which of them some documents are, by stream and number."""
+        """The indexes of some documents, given by stream and number."""
         return np.searchsorted(self._keys, _keys(places))
 
     def _by_stream(self, documents: Ints) -> list[tuple[int, Ints]]:
@@ -66,14 +66,14 @@ class DocumentColumns:
 
     @cached_property
     def _contexts(self) -> list[tuple[str, ...]] | None:
-        """The names above each document before a split; None where all are whole."""
+        """The names above each document before a split; None if all are whole documents."""
         column = self._entries.column("context")
         if column.null_count == len(column):
             return None
         return [tuple(text.split("/")) if text else () for text in column.to_pylist()]
 
     def taken(self, documents: Sequence[int]) -> list[SourceDocument]:
-        """Some of them one by one; a document is taken once."""
+        """Some of the documents, one by one. Each document is read once."""
         missing = np.array(sorted({one for one in documents if one not in self._taken}), np.int64)
         found: list[SourceDocument] = []
         for stream, numbers in self._by_stream(missing):
@@ -82,12 +82,12 @@ class DocumentColumns:
         return [self._taken[one] for one in documents]
 
     def values(self, documents: Ints, nodes: Ints, step: Step) -> pa.StringArray:
-        """The string values of nodes at a step, by document and the number that rows have."""
+        """The string values of nodes at a step, by document and the node number that rows contain."""
         what = kernels.ATTRIBUTE if step.is_attribute else kernels.VALUE
         return self._shown(documents, nodes, what, step)
 
     def markup(self, documents: Ints, nodes: Ints, content: bool = False) -> pa.StringArray:
-        """Elements as they are written, or what is inside of them."""
+        """Elements as written, or their content."""
         return self._shown(documents, nodes, kernels.CONTENT if content else kernels.MARKUP, DOCUMENT_ELEMENT)
 
     def _shown(self, documents: Ints, nodes: Ints, what: int, step: Step) -> pa.StringArray:
@@ -105,7 +105,7 @@ class DocumentColumns:
         return taken_at(texts, of)
 
     def walked(self, shared: SharedPaths, documents: Ints) -> FoundTables:
-        """The witnesses of some documents, which ascend, by their place in the list."""
+        """The witnesses of some ascending documents, by position in the list."""
         walk, plain = shared.start(), self.bodies.ordinary[documents]
         if self._contexts is not None:
             plain &= np.array([not self._contexts[one] for one in documents.tolist()], np.bool_)
@@ -122,7 +122,7 @@ class DocumentColumns:
         return Bodies.of(bodies, np.ones(len(documents), np.bool_))
 
     def first_values(self, documents: Ints, path: RelativePath) -> pa.StringArray:
-        """The first value at a path below the element of each document; null where there is none."""
+        """The first value at a path below the document element of each document; null if there is none."""
         distinct, of = np.unique(documents, return_inverse=True)
         table = self.walked(_shared_path(path, get_ident()), distinct).get((ANY_ROOT, *path))
         at = np.full(len(distinct), -1, np.int64)
@@ -135,7 +135,7 @@ class DocumentColumns:
 
 @lru_cache(maxsize=1024)
 def _shared_path(path: RelativePath, thread: int) -> SharedPaths:
-    """Each thread has its own: an automaton learns while it walks."""
+    """The path as an automaton, one per thread: an automaton learns while it walks."""
     shared = SharedPaths()
     shared.hold({"columns": {(ANY_ROOT, *path): True}})
     return shared
@@ -157,7 +157,7 @@ def _replaced(texts: pa.StringArray, places: Ints, by: list[str]) -> pa.StringAr
 
 
 def taken_at(array: pa.Array, places: Ints) -> pa.Array:
-    """The elements at some places; the array itself where those are all, in order."""
+    """The elements at some positions; the array itself if these are all positions in order."""
     whole = len(places) == len(array) and bool((places == np.arange(len(places))).all())
     return array if whole else array.take(pa.array(places))
 

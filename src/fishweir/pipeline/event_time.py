@@ -1,8 +1,8 @@
-"""Event time in the job: what has been observed of each stream, and the watermarks that documents are dropped by.
+"""Event time in the job: observations about each stream, and the watermarks by which documents are dropped.
 
-In: what tasks observed of the streams that joins read. Out: watermarks. A stream that queries publish has come as far
-as the streams it is made of had when the last of its results that it holds were found: a result is never older than
-the document that completed it.
+In: the observations of tasks on the streams that joins read. Out: watermarks. The watermark of a stream published by
+queries is that of its input streams when the last results in the stream were found: a result is never older than the
+document that completed it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ logger = logging.getLogger("fishweir.time")
 
 @dataclass(frozen=True)
 class Published:
-    """A stream of published results: the micro-batch up to which it has them, and the streams they are made of."""
+    """A stream of published results: the micro-batch up to which it contains results, and its input streams."""
 
     settled: int
     inputs: tuple[int, ...]
 
 
 class EventTime:
-    """What is known of the streams that joins read, and of those that these are made of."""
+    """Knowledge about the streams that joins read, and about the input streams of these."""
 
     def __init__(
         self,
@@ -47,12 +47,13 @@ class EventTime:
         idle_after: float = IDLE,
         warned: set[int] | None = None,
     ) -> None:
-        """`began` is when the engine was opened: before that, nobody looked whether a stream was idle. `warned` are the
-        streams that the log has named as late already."""
+        """`began` is the time when the engine was opened: before that, no one observed whether a stream was idle.
+        `warned` contains the streams that the log has already reported as late.
+        """
         self.home, self.table, self.began, self.idle_after = home, table, began, idle_after
         self.known: dict[int, Lateness] = {}
         self.dropped_by: dict[str, float] = dict(table.newest().dropped_by)
-        """By stream, the highest watermark that documents were dropped by: what is older is late."""
+        """By stream, the highest watermark by which documents were dropped. Older documents are late."""
         self._warned = set() if warned is None else warned
 
     def of(self, stream: int) -> Lateness:
@@ -61,7 +62,7 @@ class EventTime:
         return self.known[stream]
 
     def watched(self, plan: Plan, published: Mapping[int, Published]) -> dict[int, StreamDefinition]:
-        """The streams that joins read, and those that these are made of."""
+        """The streams that joins read, and the input streams of these."""
         streams = {id: open_log(self.home.streams, id).stream for id in self.home.stream_ids()}
         border = [id for id, stream in streams.items() if plan.keeps(sources_of(stream))]
         found: dict[int, StreamDefinition] = {}
@@ -73,11 +74,11 @@ class EventTime:
         return found
 
     def marks(self, streams: Iterable[int]) -> dict[int, tuple[float, float]]:
-        """What tasks need to observe streams: how far each has come, and what is late."""
+        """What tasks need to observe streams: the front of each stream, and the time before which items are late."""
         return {id: (self.of(id).front, self.dropped_by.get(str(id), -math.inf)) for id in streams}
 
     def add(self, observed: Mapping[str, Lateness]) -> None:
-        """Adds what a micro-batch observed."""
+        """Adds the observations of a micro-batch."""
         for key, lateness in observed.items():
             id = int(key)
             self.known[id] = self.of(id).added(lateness)
@@ -97,8 +98,9 @@ class EventTime:
         now: float,
         level: int,
     ) -> Watermarks:
-        """How far streams have come; `last` is the commit before. `troubled` are those whose source is known to fail:
-        they are behind."""
+        """The watermarks of streams; `last` is the previous commit. Streams in `troubled`, whose source is known to
+        fail, are behind.
+        """
         reached, learned, idle = {}, {}, {}
         for id, stream in streams.items():
             waits = open_log(self.home.streams, id).head() > offsets.get(str(id), 0)
@@ -115,8 +117,9 @@ class EventTime:
         return Watermarks({id: sources_of(stream) for id, stream in streams.items()}, reached, learned, idle)
 
     def expected(self, id: int, stream: StreamDefinition, now: float) -> float:
-        """Of a stream in which nothing waits: the time before which its next item is not expected. That is known of one
-        whose items come at once, and of one that has been idle for long."""
+        """For a stream without waiting entries: the time before which its next item is not expected. It is known for a
+        prompt stream, and for one that has been idle for long.
+        """
         known, late = self.of(id), stream.late or 0.0
         if known.is_prompt:
             return now - PROMPT - late
@@ -124,13 +127,13 @@ class EventTime:
         return now - max(known.usual_delay, late) if quiet > self.idle_after else -math.inf
 
     def drop_by(self, watermarks: Mapping[int, float]) -> None:
-        """Documents are dropped by these watermarks from now on."""
+        """Records that documents are dropped by these watermarks from now on."""
         for id, time in watermarks.items():
             if time > self.dropped_by.get(str(id), -math.inf):
                 self.dropped_by[str(id)] = time
 
     def _published(self, id: int, own: Published, last: Commit | None) -> float:
-        """As far as its inputs had come; where some of its results wait, as far as it had in the `last` commit."""
+        """The watermark of its inputs; if some of its results wait, its own watermark in the `last` commit."""
         if last is not None:
             return last.watermarks.get(str(id), -math.inf)
         then = self.table.of_batch(own.settled).watermarks

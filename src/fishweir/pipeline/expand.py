@@ -1,8 +1,8 @@
 """Expands result rows on demand: to queries, and to results.
 
-In: result rows of one micro-batch and the queries that were dropped. Out: (row, query) pairs in row order, and the
-results of each row. A query that was not alive at the version the micro-batch ran with is left out here: segments may
-hold it still.
+In: result rows of one micro-batch and the dropped queries. Out: (row, query) pairs in row order, and the results of
+each row. Queries that were not alive at the version of the micro-batch are left out here, since segments may still
+contain them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Pairs = tuple[Ints, Ints]
 
 @dataclass(frozen=True)
 class Expansion:
-    """How the sets of queries of a home's result rows are expanded; `dropped` are numbers to leave out."""
+    """Expands the query sets of a home's result rows; `dropped` are the query numbers to leave out."""
 
     plan: Path
     sets: Path
     dropped: Ints
 
     def queries(self, rows: pa.Table, wanted: Ints | None = None) -> Pairs:
-        """The queries of each row, sorted; with `wanted`, of these only, found without expanding the sets."""
+        """The queries of each row, sorted. With `wanted`, only these queries, found without expanding the sets."""
         parts = [
             *(self._slices(rows, chosen, group, wanted) for chosen, group in self._by_group(rows)),
             *self._named(rows, wanted),
@@ -47,7 +47,7 @@ class Expansion:
         return row[order], numbers[order]
 
     def at_most(self, rows: pa.Table) -> Ints:
-        """How many queries each row has, dropped ones too: what expanding it takes."""
+        """The number of queries of each row, including dropped ones: an upper bound for the expansion."""
         listed = lengths_of(rows, "members") + rows.column("count").combine_chunks().fill_null(0).to_numpy(
             zero_copy_only=False
         )
@@ -91,7 +91,7 @@ class Expansion:
 
 
 def _inside(lo: Ints, hi: Ints, members: Ints, wanted: Ints | None) -> Pairs:
-    """The members in each slice from `lo` to `hi`, with the slice; of those `wanted` only, if there are any."""
+    """The members in each slice from `lo` to `hi`, with the slice; only those in `wanted`, if given."""
     if wanted is not None:
         kept = np.flatnonzero(np.isin(members, wanted))
         lo, hi, members = np.searchsorted(kept, lo), np.searchsorted(kept, hi), members[kept]
@@ -109,17 +109,18 @@ def _listed(rows: pa.Table, wanted: Ints | None) -> Pairs:
 
 @dataclass(frozen=True)
 class Entries:
-    """Results of rows, whoever wants them: the row of each, and of rows with a result for `each` other, that one.
+    """Results of rows, independent of the queries: the row of each result and, in rows with one result for `each` other
+    document, that document.
 
-    They are ordered by the documents of the last side, then of the others, so that what is over the same documents
-    lies together."""
+    They are ordered by the documents of the last side, then of the others, so that results with the same documents are
+    adjacent.
+    """
 
     rows: Ints
     others: Ints
-    """A document's number, -1 where all others belong to one result."""
+    """A document number, or -1 if all other documents belong to one result."""
     documents: Ints
-    """The stream and number of the last side's document, or of the row's own: what is over other documents is another
-    result."""
+    """Stream and number of the last side's document, or of the row's own: other documents make another result."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -143,7 +144,7 @@ def entries_of(rows: pa.Table) -> Entries:
 
 
 def result_times(rows: pa.Table, once: bool) -> NDArray[np.float64]:
-    """The timestamp of each result of some rows of one query; `once` where several rows may be the same result."""
+    """The timestamp of each result in some rows of one query; `once` if several rows may be the same result."""
     entries = entries_of(rows)
     chosen = entries.rows
     if once and len(entries):

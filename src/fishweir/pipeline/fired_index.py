@@ -1,8 +1,8 @@
-"""Which queries may have rows in a micro-batch, in a few numbers: who reads one query's results opens no other files.
+"""A small index of the queries that may have rows in a micro-batch, so that reading one query opens no other files.
 
-In: result rows, when they are written. Out: for each group, named set and list that rows name queries by, the positions
-that occur, as at most `MOST` intervals; gaps that are too many are filled, so the index may say yes where there is
-nothing, never no where there is something. Where rows name more than `MOST_NAMES`, it says nothing. Commits have it.
+In: result rows, when they are written. Out: for each group, named set and list by which rows name queries, the
+positions that occur, as at most `MOST` intervals. If there are too many gaps, the smallest are filled, so the index has
+false positives but no false negatives. If rows name more than `MOST_NAMES`, there is no index. Commits contain it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ MARKS = 8
 GROUP, SET, LISTED = "group ", "set ", "listed"
 
 Index = dict[str, list[int]]
-"""By what names queries, the ends of intervals: from, to, from, to."""
+"""By group, set or list, the ends of intervals: from, to, from, to."""
 
 
 def indexed(rows: pa.Table) -> Index | None:
-    """The index of some rows; None where they name too much."""
+    """The index of some rows; None if they name too much."""
     found: Index = {}
     for name, lo, hi in _named(rows):
         found[name] = intervals(lo, hi)
@@ -48,7 +48,7 @@ def merged(one: Index | None, other: Index | None) -> Index | None:
 
 
 def intervals(lo: Ints, hi: Ints) -> list[int]:
-    """The union of some slices as few ascending intervals; the smallest gaps are filled where there are too many."""
+    """The union of some slices as a few ascending intervals. If there are too many, the smallest gaps are filled."""
     lo, reach = _marked(lo, hi) if int(hi.max()) < MARKS * len(lo) else _sorted(lo, hi)
     gaps = lo[1:] - reach[:-1]
     cuts = np.flatnonzero(gaps > 0)
@@ -64,7 +64,7 @@ def _sorted(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
 
 
 def _marked(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
-    """The same without sorting, for many slices of few positions: where the union begins and ends."""
+    """The starts and ends of the union, computed without sorting, for many slices over few positions."""
     size = int(hi.max()) + 1
     depth = np.cumsum(np.bincount(lo, minlength=size) - np.bincount(hi, minlength=size))
     edges = np.flatnonzero(np.diff(depth > 0, prepend=False))
@@ -77,7 +77,7 @@ def _both(one: list[int], other: list[int]) -> list[int]:
 
 
 def _named(rows: pa.Table) -> Iterator[tuple[str, Ints, Ints]]:
-    """What names queries, with the slices of it that rows have."""
+    """The groups, sets and lists by which rows name queries, with the slices in the rows."""
     row, flat = flat_of(rows, "slices")
     if len(flat):
         of, groups = row[::2], rows.select(["segment", "group"]).take(pa.array(np.unique(row)))
@@ -105,7 +105,7 @@ def _named(rows: pa.Table) -> Iterator[tuple[str, Ints, Ints]]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Some queries, and where they are in what rows name queries by: looked up once for all micro-batches."""
+    """Some queries and their positions in groups, sets and lists, looked up once for all micro-batches."""
 
     numbers: Ints
     plan: Path
@@ -113,7 +113,7 @@ class Wanted:
     _places: dict[str, Ints] = field(default_factory=dict, repr=False)
 
     def may_be_in(self, index: Mapping[str, list[int]] | None) -> bool:
-        """Whether one of them may have a result in a micro-batch with this index."""
+        """Whether one of the queries may have a result in a micro-batch with this index."""
         return index is None or any(self._is_within(name, ends) for name, ends in index.items())
 
     def _is_within(self, name: str, ends: list[int]) -> bool:
@@ -128,7 +128,7 @@ class Wanted:
         return bool((np.searchsorted(places, ends[::2]) < np.searchsorted(places, ends[1::2])).any())
 
     def _found(self, name: str) -> Ints:
-        from fishweir.pipeline.writer import cached_set, set_path  # writes the index: imports this module
+        from fishweir.pipeline.writer import cached_set, set_path  # the writer imports this module
 
         if name == LISTED:
             return self.numbers

@@ -1,9 +1,9 @@
 """The home folder, which contains all durable data of one engine.
 
-home.json         format and id of the home   catalog.json how far the catalog was
-catalog.db        what is registered          streams/N/   definition and log of stream N
+home.json         format and id of the home   catalog.json progress of the catalog
+catalog.db        streams, queries and so on  streams/N/   definition and log of stream N
 plan/             segments of the shared plan results/     results and commits by micro-batch
-checkpoint/       Spark's                     delivery/    what has been delivered
+checkpoint/       Spark's checkpoint          delivery/    progress of deliveries
 state/            runs that joins retain      job.lock     held by the running job
 statistics.json   counted values              bell         wakes the job
 """
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "Home", "open_log", "read_json", "write_json"]
 
 FORMAT = 2
-"""Counts the changes of what files contain, after which an older version cannot read them. 2: rows of the catalog have
-checksums."""
+"""The format number, increased when older versions cannot read the files any more. 2: catalog rows have checksums."""
 UPGRADED = (1,)
 """Formats that are upgraded when a home is opened."""
 OLDER = (
@@ -45,7 +44,9 @@ OTHER = "open it with the version that wrote it, or run its script on a new home
 
 @dataclass(frozen=True)
 class CatalogNote:
-    """How far the catalog of a home was at least: its version, and the runs of the job; whether it is in the home."""
+    """A lower bound on the progress of a home's catalog: its version and the runs of the job; and whether the catalog
+    is in the home.
+    """
 
     version: int = 0
     generation: int = 0
@@ -62,7 +63,7 @@ class Home:
         self.delivery, self.statistics = self.path / "delivery", self.path / "statistics.json"
 
     def create(self) -> None:
-        """Makes the folders where there are none; refuses a home of another format."""
+        """Creates missing folders; refuses a home of another format."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self.id = self._identify()
@@ -72,7 +73,7 @@ class Home:
             raise HomeError(f"cannot use {self.path} as a home: {error}") from error
 
     def _identify(self) -> str:
-        """The id of the home, which its catalog has too. Several processes may make a home at once."""
+        """The id of the home, which its catalog contains too. Several processes may create a home at once."""
         about = self.path / "home.json"
         if not about.exists():
             if (self.path / "catalog.db").exists() or self.has_streams:
@@ -89,7 +90,7 @@ class Home:
         return str(content["id"])
 
     def upgraded(self) -> None:
-        """The files are those of the newest format now."""
+        """Records that the files have the newest format."""
         write_json(self.path / "home.json", {"format": FORMAT, "id": self.id})
         self.format = FORMAT
 
@@ -98,7 +99,7 @@ class Home:
         return self.path / "catalog.json"
 
     def note_catalog(self, note: CatalogNote) -> None:
-        """Writes down how far the catalog is, so that an older one is noticed."""
+        """Records the progress of the catalog, so that an older catalog is noticed."""
         write_json(self.noted, asdict(note))
 
     def catalog_noted(self) -> CatalogNote:
@@ -122,7 +123,7 @@ class Home:
 
     @contextmanager
     def job_lock(self) -> Iterator[None]:
-        """Only one process runs the job of a home; others may register and publish meanwhile."""
+        """Ensures that only one process runs the job of a home. Others may register and publish meanwhile."""
         place = self.path / "job.lock"
         with writing(place):
             opened = place.open("a")
@@ -135,8 +136,8 @@ class Home:
 
 
 def _is_declared(streams: Path, name: str) -> bool:
-    """Whether a stream is there; while somebody makes it, its log is empty."""
-    if os.path.exists(f"{streams}/{name}/stream.json"):  # asked all the time: texts are made faster than paths
+    """Whether a stream exists. While it is being created, its log is empty."""
+    if os.path.exists(f"{streams}/{name}/stream.json"):  # called all the time: texts are faster than paths
         return True
     if any((streams / name / "log").glob("[0-9]*.arrow")):
         raise damaged(streams / name / "stream.json", "is missing")
@@ -144,7 +145,7 @@ def _is_declared(streams: Path, name: str) -> bool:
 
 
 def open_log(streams: Path, id: int) -> StreamLog:
-    """The log of a stream, opened once per process; a home made anew in the same place has other ones."""
+    """The log of a stream, opened once per process. A home that is recreated in the same place gets new logs."""
     folder = f"{streams}/{id}"
     try:
         written = os.stat(f"{folder}/stream.json").st_mtime_ns
@@ -156,12 +157,12 @@ def open_log(streams: Path, id: int) -> StreamLog:
 
 
 def about_feed(home: Home, id: int) -> dict[str, str]:
-    """What a feed said of itself when it was fetched last."""
+    """The metadata of a feed as of its last fetch."""
     return (open_log(home.streams, id).newest("fetched") or {}).get("about", {})
 
 
 @lru_cache(maxsize=4096)
 def _log(folder: str, _written: int) -> StreamLog:
-    from fishweir.intake.log import StreamLog  # late: who registers reads no log
+    from fishweir.intake.log import StreamLog  # late: registering reads no log
 
     return StreamLog(Path(folder) / "log", from_json(read_json(Path(folder) / "stream.json")))

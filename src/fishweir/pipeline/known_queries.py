@@ -1,7 +1,7 @@
-"""A cache of query metadata in columns, for readers of results: what is registered under a number never changes.
+"""A cache of query metadata in columns, for readers of results: the query registered under a number never changes.
 
-In: numbers of queries. Out: of each its name, when it was added, and a kind: queries of one kind show the same of the
-same documents. A shape is looked at once, not for each query and batch.
+In: query numbers. Out: for each query, its name, when it was added, and its kind: queries of one kind show the same of
+the same documents. A shape is examined once, not for each query and batch.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fishweir.pipeline.outputs import is_bound_when_read, several
 from fishweir.pipeline.result import QueryLike
 
 FEW = 1_000
-"""Queries met lately that are not yet among the others."""
+"""The maximum number of recently seen queries that are kept separately from the others."""
 REMEMBERED = 100_000
-"""Queries that a reader keeps, so that they are not looked up for each batch again."""
+"""The number of queries that a reader caches, so that they are not looked up again for each batch."""
 
 
 @dataclass(frozen=True)
 class QueryColumns:
-    """Some queries in the order of their numbers."""
+    """Some queries in ascending order of their numbers."""
 
     numbers: Ints
     queries: NDArray[Any]
@@ -34,15 +34,15 @@ class QueryColumns:
     added: Ints
     kinds: Ints
     several: NDArray[np.bool_]
-    """Whether several alternatives may give the same result."""
+    """Whether several alternatives may yield the same result."""
     derived: NDArray[np.bool_]
-    """Whether a query is part of a chained join, which nobody asks for by itself."""
+    """Whether a query is part of a chained join, which no one reads by itself."""
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def has(self, numbers: Ints) -> NDArray[np.bool_]:
-        """Which of some numbers are among them."""
+        """Which of the given numbers are present."""
         if not len(self):
             return np.zeros(len(numbers), np.bool_)
         at = np.minimum(np.searchsorted(self.numbers, numbers), len(self) - 1)
@@ -53,15 +53,15 @@ class QueryColumns:
 
 
 class KnownQueries:
-    """Columns of the queries met so far; several threads may ask."""
+    """Columns of the queries seen so far; thread-safe."""
 
     def __init__(self, look_up: Callable[[list[int]], Mapping[int, QueryLike]]) -> None:
         self._look_up, self._kinds = look_up, _Kinds()
         self._known = _columns_of({}, self._kinds), _columns_of({}, self._kinds)
-        """Those known for long, and those met since: what is new is added to the few."""
+        """The long-known queries, and the recent ones. New queries are added to the smaller set."""
 
     def of(self, numbers: Ints) -> QueryColumns:
-        """Those with some distinct numbers, ascending."""
+        """The queries with the given distinct, ascending numbers."""
         old, new = self._known
         missing = numbers[~old.has(numbers)]
         missing = missing[~new.has(missing)]
@@ -97,7 +97,7 @@ def _together(some: QueryColumns, others: QueryColumns) -> QueryColumns:
 
 
 class _Kinds:
-    """Numbers of kinds by the identity of shapes, which are kept so that they stay what they are."""
+    """Kind numbers by shape identity. The shapes are kept, so that their identities stay valid."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, ...], int] = {}
@@ -105,7 +105,7 @@ class _Kinds:
         self._kept: list[Any] = []
 
     def of(self, query: QueryLike) -> tuple[int, bool]:
-        """Its kind, and whether several alternatives may give the same result."""
+        """The kind of a query, and whether several alternatives may yield the same result."""
         shape = query.shape
         if id(shape) not in self._shapes:
             self._shapes[id(shape)] = shape, is_bound_when_read(shape), several(shape)

@@ -1,8 +1,8 @@
-"""How late a stream's items are: what is observed of it, kept with the stream, and the allowance that follows.
+"""The lateness of a stream's items: the observations, stored with the stream, and the allowance that follows from them.
 
-Lateness is how far an item lies behind the *front* of its stream: the newest event time so far. The delay of an item is
-how long after its event time it arrives. Both are counted in a sketch of quantiles: a histogram with logarithmic
-buckets, in which recent items weigh more. An item whose time lies ahead of its arrival does not move the front.
+The lateness of an item is its distance behind the *front* of its stream: the newest event time so far. Its delay is the
+time between its event time and its arrival. A quantile sketch counts both: a histogram with logarithmic buckets, in
+which recent items weigh more. An item whose event time is later than its arrival does not move the front.
 """
 
 from __future__ import annotations
@@ -11,34 +11,36 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-if TYPE_CHECKING:  # who only reads what was learned needs no arrays
+if TYPE_CHECKING:  # reading what was learned needs no arrays
     import numpy as np
     from numpy.typing import NDArray
 
 Times: TypeAlias = "NDArray[np.float64]"
 
 TOLERANCE = 60.0
-"""Seconds by which clocks of sources may be fast: what lies further ahead of its arrival does not move the front."""
+"""Seconds by which clocks of sources may be fast. Items further ahead of their arrival do not move the front."""
 GROWTH = 1.2
-"""The width of a bucket: quantiles are exact to 20%."""
+"""The growth factor of the buckets: quantiles are exact to 20%."""
 HALVED_AT = 100_000
-"""Items after which the weight of all so far is halved."""
+"""Items after which the weight of all previous items is halved."""
 RECENT = 1_000
-"""The greatest lateness among the last one to two thousand items counts, however rare it is: a replay has begun."""
+"""The greatest lateness among the last one to two thousand items counts, even if it is rare: a replay may have
+begun.
+"""
 LONGEST = 1e12
-"""Seconds beyond which lateness is not told apart."""
+"""Seconds above which lateness is not distinguished."""
 ENOUGH = 20
-"""Items before which nothing is known of a stream's lateness; up to some times as many the margin is wider."""
+"""The number of items needed to know a stream's lateness. Up to a multiple of it, the margin is wider."""
 MARGIN = 1.5
 PROMPT = 1.0
 """Seconds within which the items of a prompt stream arrive."""
 LEVELS = (0.999, 0.99, 0.95, 0.8, 0.5, 0.0)
-"""The share of items that the allowance covers: less where the state would become larger than its limit."""
+"""The share of items that the allowance covers. It is reduced if the state would exceed its limit."""
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """Counts by bucket: number 0 holds what is below a second, number i what is below GROWTH ** i."""
+    """Counts by bucket: bucket 0 counts values below a second, bucket i values below GROWTH ** i."""
 
     counts: dict[int, float] = field(default_factory=dict)
 
@@ -54,7 +56,7 @@ class Sketch:
         return Sketch(counts if total <= HALVED_AT else {bucket: count / 2 for bucket, count in counts.items()})
 
     def quantile(self, share: float) -> float:
-        """What this share of the items does not exceed."""
+        """The value that this share of the items does not exceed."""
         left = share * self.total
         for bucket in sorted(self.counts):
             left -= self.counts[bucket]
@@ -73,25 +75,25 @@ def sketch_of(seconds: Times) -> Sketch:
 
 @dataclass(frozen=True)
 class Lateness:
-    """What is known of a stream's times: observed of some items, or of all so far."""
+    """Knowledge about a stream's times: observations of some items, or of all so far."""
 
     front: float = -math.inf
     arrived: float = -math.inf
-    """When the last item came."""
+    """The arrival time of the last item."""
     items: int = 0
     late: Sketch = field(default_factory=Sketch)
     delay: Sketch = field(default_factory=Sketch)
     greatest: float = 0.0
-    """The greatest lateness of the items since the last full thousand, and that of the thousand before."""
+    """The greatest lateness of the items since the last full thousand, and that of the previous thousand."""
     before: float = 0.0
     since: int = 0
     ahead: int = 0
-    """Items whose time lies ahead of their arrival."""
+    """The number of items whose event time is later than their arrival."""
     missed: int = 0
-    """Items that came later than the allowance: what they would have joined may be gone."""
+    """The number of items that were later than the allowance: their join partners may be gone."""
 
     def added(self, other: Lateness) -> Lateness:
-        """With what was observed of the items after these."""
+        """These observations combined with those of later items."""
         greatest, since, before = max(self.greatest, other.greatest), self.since + other.items, self.before
         if since >= RECENT:
             greatest, since, before = 0.0, 0, greatest
@@ -109,7 +111,7 @@ class Lateness:
         )
 
     def allowance(self, level: int = 0) -> float:
-        """How late items are expected to be, learned from those that came. Each level covers fewer of them."""
+        """The expected lateness of items, learned from earlier ones. Each level covers fewer items."""
         if level:
             return self.late.quantile(LEVELS[min(level, len(LEVELS) - 1)])
         if self.items < ENOUGH:
@@ -119,12 +121,12 @@ class Lateness:
 
     @property
     def usual_delay(self) -> float:
-        """How long after its time an item may arrive."""
+        """The usual upper bound of the delay of an item."""
         return MARGIN * self.delay.quantile(LEVELS[0])
 
     @property
     def is_prompt(self) -> bool:
-        """Whether all items so far arrived within a second of their times."""
+        """Whether all items so far arrived within a second of their event times."""
         return bool(self.items) and not self.ahead and set(self.delay.counts) <= {0}
 
     def to_json(self) -> dict[str, Any]:
@@ -138,8 +140,9 @@ class Lateness:
 
 
 def observe(times: Times, arrivals: Times, front: float, watermark: float) -> Lateness:
-    """What some items, in the order they came, say of their stream, which had reached `front`; those older than the
-    `watermark` that documents were dropped by are missed."""
+    """The observations of some items in arrival order, for a stream that had reached `front`. Items older than
+    `watermark`, by which documents were dropped, are missed.
+    """
     if not len(times):
         return Lateness()
     import numpy as np

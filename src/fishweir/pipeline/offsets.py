@@ -1,7 +1,7 @@
 """Offsets: how far each stream has been read, and which slices of the logs a micro-batch takes.
 
-An offset is the number of the last entry taken of each stream. A slice names entries of one log; the task that
-gets it maps the log's file and reads the entries itself.
+The offset of a stream is the number of its last entry taken. A slice names entries of one log. Its task maps the log's
+file and reads the entries itself.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from fishweir.pipeline.home import Home, open_log
 from fishweir.sealed import damaged
 
 Offsets = dict[str, int]
-"""By stream id, as text: commits are JSON."""
+"""Offsets by stream id, as text because commits are JSON."""
 
 
 @dataclass(frozen=True)
 class LogSlice:
-    """Entries with after < number <= upto of one stream."""
+    """The entries of one stream with after < number <= upto."""
 
     stream: int
     after: int
@@ -33,7 +33,7 @@ def heads(home: Home) -> Offsets:
 
 
 def check_logs(home: Home, offsets: Mapping[str, int]) -> None:
-    """Raises where a log ends before what has been evaluated of it."""
+    """Raises an error if a log ends before its evaluated offset."""
     for id, upto in offsets.items():
         head = open_log(home.streams, int(id)).head()
         if head < upto:
@@ -45,9 +45,10 @@ def is_waiting(home: Home, start: Mapping[str, int]) -> bool:
 
 
 def next_offsets(home: Home, start: Mapping[str, int], documents: int, arrived: float | None) -> Offsets:
-    """Where a micro-batch ends that begins at `start` and takes about so many entries. Streams with entries waiting
-    share them equally. Where the order of arrival decides results they are taken in that order: what has `arrived` by a
-    time, before which nothing can be on its way into a log."""
+    """The end of a micro-batch that begins at `start` and takes about `documents` entries. Streams with waiting entries
+    share this number equally. If the arrival order decides results, entries are taken in that order: those that have
+    `arrived` by a time before which no entry can still be on its way into a log.
+    """
     waiting = {id: head for id, head in heads(home).items() if head > start.get(id, 0)}
     if arrived is not None:
         return first_arrived(home, start, waiting, documents, arrived)
@@ -60,7 +61,7 @@ def next_offsets(home: Home, start: Mapping[str, int], documents: int, arrived: 
 def first_arrived(
     home: Home, start: Mapping[str, int], waiting: Mapping[str, int], documents: int, arrived: float = math.inf
 ) -> Offsets:
-    """Where those of the `waiting` entries end that arrived first, and all that arrived together with them."""
+    """The end of the `waiting` entries that arrived first, including all that arrived at the same time."""
     end, room, last = dict(start), documents, math.nan
     arrivals = (_arrivals(home, id, start.get(id, 0), head) for id, head in waiting.items())
     for arrival, id, upto in heapq.merge(*arrivals):
@@ -72,10 +73,10 @@ def first_arrived(
 
 
 def _arrivals(home: Home, id: str, after: int, upto: int) -> Iterator[tuple[float, str, int]]:
-    """When the entries behind one arrived, and the last number of those that arrived together."""
+    """The arrival times of the entries after one, with the last number of those that arrived together."""
     latest = -math.inf
     for arrival, last in open_log(home.streams, int(id)).arrivals(after):
-        latest = max(latest, arrival)  # a clock that was set back changes no order within a stream
+        latest = max(latest, arrival)  # a clock that is set back does not change the order within a stream
         yield latest, id, min(last, upto)
         if last >= upto:
             return
@@ -86,7 +87,7 @@ def slices_between(start: Mapping[str, int], end: Mapping[str, int]) -> list[Log
 
 
 def spread(slices: Sequence[LogSlice], tasks: int) -> list[list[LogSlice]]:
-    """At most `tasks` parts with about equally many entries; slices are cut where needed."""
+    """At most `tasks` parts with about the same number of entries. Slices are split where needed."""
     total = sum(s.upto - s.after for s in slices)
     share = -(-total // tasks)
     parts: list[list[LogSlice]] = [[]]

@@ -23,7 +23,7 @@ from fishweir.shedding.units import context_place
 
 @dataclass(frozen=True)
 class OmittedPatterns:
-    """By stream, the decision, and the documents with omitted patterns and their levels, ascending."""
+    """By stream, the decision and the documents with omitted patterns, ascending, with their levels."""
 
     sheds: Mapping[int, StreamShed] = field(default_factory=dict)
     documents: Mapping[int, tuple[Ints, Ints]] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class OmittedPatterns:
         return bool(self.documents)
 
     def level(self, stream: int, number: int, preferred: bool, node: int | None = None) -> Level | None:
-        """What a document's results lack, or those of one of its elements."""
+        """The level of a document, or of one of its elements, which says what its results lack."""
         shed = self.sheds.get(stream)
         if shed is None or not (preferred or shed.allowed) or stream not in self.documents:
             return None
@@ -47,13 +47,13 @@ class OmittedPatterns:
 
     @cached_property
     def _ends(self) -> Mapping[int, Ints]:
-        """Whose turn elements are, by stream."""
+        """The ends of the turns of elements, by stream."""
         return {stream: np.array(shed.ends(WHOLE_RANGE), np.int64) for stream, shed in self.sheds.items()}
 
     def of(
         self, stream: int, number: int, preferred: bool, shape: Any, nodes: Sequence[int] | None = None
     ) -> Cut | None:
-        """What is left of a query's output for a document and the nodes of a result; None where it is whole."""
+        """What is left of a query's output for a document and the nodes of a result; None if the output is complete."""
         shed = self.sheds.get(stream)
         place = context_place(shape) if shed is not None and shed.unit and nodes is not None else None
         node = None if place is None or nodes is None else nodes[place]
@@ -63,7 +63,7 @@ class OmittedPatterns:
         return cut_of(shape, frozenset(level.returns), frozenset(level.relaxed))
 
     def holds(self, places: Ints) -> bool:
-        """Whether one of some documents, by stream and number, lost something."""
+        """Whether patterns were omitted from one of some documents, given by stream and number."""
         lost = self.documents.items()
         return any(np.isin(places[places[:, 0] == stream, 1], numbers).any() for stream, (numbers, _) in lost)
 
@@ -72,7 +72,7 @@ NOTHING_OMITTED = OmittedPatterns()
 
 
 def omitted_patterns_of(table: ResultsTable, commit: Commit) -> OmittedPatterns:
-    """Of a micro-batch, or of the one that it completes."""
+    """The omitted patterns of a micro-batch, or of the one that it completes."""
     if commit.completes >= 0:
         return _cuts(table, commit.completes)
     return _cuts(table, commit.batch) if commit.cut else NOTHING_OMITTED

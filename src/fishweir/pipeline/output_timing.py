@@ -24,7 +24,7 @@ class OutputTiming:
 
 @dataclass
 class Count:
-    """What is being counted; it turns out meanwhile whether it is wanted."""
+    """A measurement in progress; `is_wanted` may be cleared until it ends."""
 
     is_wanted: bool = True
 
@@ -33,12 +33,12 @@ class OutputTimer:
     """Collects timings; constructing outputs may take longer than the following micro-batches."""
 
     def __init__(self) -> None:
-        self._done: deque[OutputTiming] = deque(maxlen=KEPT)  # without a shedder nobody takes them
+        self._done: deque[OutputTiming] = deque(maxlen=KEPT)  # bounded, since without a shedder they are never taken
         self._inside = threading.local()
 
     @contextmanager
     def counting(self, batch: int, documents: int, published: bool = False) -> Iterator[Count]:
-        """Counts what a thread does, once: what is inside of another count is part of that."""
+        """Measures the work of a thread. A nested measurement is part of the outer one."""
         if getattr(self._inside, "is_counting", False):
             yield Count()
             return

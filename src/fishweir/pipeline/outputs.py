@@ -1,7 +1,7 @@
 """Bindings and outputs of results, constructed from the documents on demand.
 
-In: a query's shape, a result and its documents. Out: bindings by variable, and the output. A kind of query with a shape
-of its own registers how its results are made (`constructed.register`).
+In: a query's shape, a result and its documents. Out: bindings by variable, and the output. A kind of query with its own
+shape registers a function that constructs its results (`constructed.register`).
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ Constructed = tuple[Bindings, str | dict[str, Any]]
 
 @dataclass(frozen=True)
 class ResultDocuments:
-    """One result of a row: a document for each side, the output nodes if they are known, and what was collected, as
-    join and document."""
+    """One result of a row: a document for each side, the output nodes if known, and the collected documents as pairs of
+    join and document.
+    """
 
     documents: Sequence[SourceDocument]
     nodes: Sequence[int] | None
     collected: Sequence[tuple[int, SourceDocument]] = ()
     cut: Cut | None = None
-    """What is left of the output, where patterns were left out under overload."""
+    """What is left of the output if patterns were omitted under overload."""
     prunings: Prunings | None = None
-    """There where nothing else is shown of the documents: they are read only as far as the output needs."""
+    """Set if nothing else of the documents is shown: they are read only as far as the output needs."""
     several: Sequence[int] = ()
-    """The nodes of all results of the document, where there are others."""
+    """The nodes of all results of the document, if there are several."""
 
 
 @singledispatch
 def constructed(shape: Any, constants: Sequence[Constant], found: ResultDocuments) -> list[Constructed]:
-    """The bindings and the output of each result that some documents give."""
+    """The bindings and the output of each result of some documents."""
     raise TypeError(f"no output is registered for {type(shape).__name__}")
 
 
@@ -61,7 +62,7 @@ def _of_shape(shape: Shape, constants: Sequence[Constant], found: ResultDocument
 
 
 def _bound(shape: Shape, output: tuple[Output, ...], found: ResultDocuments, places: Mapping[str, int]) -> Constructed:
-    """The output over the nodes that variables are bound to."""
+    """The output for the nodes that variables are bound to."""
     bound: dict[str, Bound] = {}
     bindings: Bindings = {}
     steps, documents = steps_of(shape), found.documents
@@ -78,7 +79,7 @@ def _bound(shape: Shape, output: tuple[Output, ...], found: ResultDocuments, pla
 
 
 class Binding(Mapping[str, Any]):
-    """What a variable is bound to: document, node and value. A value may be made when it is asked for."""
+    """The binding of a variable: document, node and value. The value may be computed on demand."""
 
     __slots__ = ("_document", "_node", "_value")
 
@@ -115,7 +116,7 @@ def _whole_value(document: SourceDocument, step: Step, position: int) -> str:
 
 
 def _places(shape: Shape, constants: Sequence[Constant], found: ResultDocuments) -> list[Mapping[str, int]]:
-    """The node of each variable that a result shows, for each result."""
+    """For each result, the node of each variable that it shows."""
     if not shape.windows:
         assert found.nodes is not None, "a selection names its nodes"
         nodes = ((name, found.nodes[place]) for name, place in output_places(shape).items())
@@ -126,7 +127,7 @@ def _places(shape: Shape, constants: Sequence[Constant], found: ResultDocuments)
     over = [(side, node) for side, template in enumerate(normal.template.sides) for node in template.outputs]
     positions = found.nodes if found.nodes is not None else nodes_of(normal.template.sides, found.documents)
     of = dict(zip(over, positions, strict=True))
-    own = steps_of(shape)  # nodes without a variable have one in the normal form only
+    own = steps_of(shape)  # nodes without a variable have one only in the normal form
     shown = ((name, of[side, node]) for name, side, node in normal.variables if (side, node) in of and name in own)
     return [{name: position for name, position in shown if position != ABSENT}]
 
@@ -147,8 +148,9 @@ def _of_selection(shape: Selection, constants: Sequence[Constant], found: Result
 def _annotated(
     shape: Selection, item: SourceDocument, collected: Sequence[tuple[int, SourceDocument]]
 ) -> tuple[Bindings, str]:
-    """A copy of the item with an `annotation` element for each join. The items of the annotation are bound as
-    `window`, `window.2` and so on, those of the query's second join as `join2.window`."""
+    """A copy of the item with an `annotation` element for each join. The items of the annotation are bound as `window`,
+    `window.2` and so on, those of the query's second join as `join2.window`.
+    """
     root = deepcopy(item.nodes[0])
     bindings: Bindings = {}
     entries: dict[int, etree._Element] = {}
@@ -168,10 +170,10 @@ def _annotated(
 
 
 def several(shape: Any) -> bool:
-    """Whether several alternatives of a query may give the same result."""
+    """Whether several alternatives of a query may yield the same result."""
     return len(to_normals(shape)) > 1
 
 
 def is_bound_when_read(shape: Any) -> bool:
-    """Whether a row does not say which alternative of a join it is of: its documents are bound when it is read."""
+    """Whether rows do not record the alternative of a join, so that the documents are bound when a row is read."""
     return isinstance(shape, Shape) and bool(shape.windows) and bool(shape.alternatives)

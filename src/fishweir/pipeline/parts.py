@@ -1,7 +1,7 @@
 """The number of tasks of a micro-batch, depending on the amount of work.
 
-A task maps the plan, writes files and reports, which takes some milliseconds whatever it evaluates. So its entries must
-be worth it, by what entries took lately. Results do not depend on the cut.
+A task maps the plan, writes files and reports, which takes some milliseconds regardless of its entries. A task must
+therefore have enough work, estimated from the recent time per entry. The results do not depend on the number of tasks.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from dataclasses import dataclass
 from fishweir.pipeline.summary import Summary
 
 FEWEST = 32
-"""Entries that may be worth a task of their own."""
+"""The minimum number of entries of a task."""
 WORTH = 0.02
-"""Seconds of the processor that are."""
+"""The minimum processor time of a task in seconds."""
 SLOWLY = 1.25
-"""By how much more an entry may be thought to take than before; less is believed at once, as small micro-batches, which
-are mostly fixed cost, say little."""
+"""The factor by which the estimated time per entry may grow per micro-batch. It may drop at once: small micro-batches,
+which are mostly fixed cost, say little.
+"""
 
 
 class Parts:
     def __init__(self) -> None:
         self.each = math.inf
-        """Seconds of an entry; before anything was measured, every part is worth it."""
+        """Estimated seconds per entry. Before the first measurement, the number of tasks is not limited by it."""
 
     def count(self, entries: int, most: int) -> int:
         worth = most if math.isinf(self.each) else int(entries * self.each / WORTH)
@@ -38,7 +39,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Timed:
-    """A call whose summary says what it took."""
+    """A call whose summary contains its processor time."""
 
     call: Callable[[], Summary]
 

@@ -1,7 +1,7 @@
-"""The probe task of a worker: looks its part of the new documents up in the state.
+"""The probe task of a worker: looks up its part of the new documents in the state.
 
-In: the state files of the micro-batch and those retained. Out: one file of result rows under a name given by
-micro-batch and part, what later micro-batches need to know of these results, and a summary for the driver.
+In: the state files of the micro-batch and the retained ones. Out: one file of result rows, named by micro-batch and
+part, the state that later micro-batches need of these results, and a summary for the driver.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from fishweir.pipeline.writer import ResultWriter
 
 @dataclass(frozen=True)
 class ProbeTask:
-    """The second stage, where some query joins documents: those of a micro-batch with those retained. `new` are the
-    files of the micro-batch, `old` those retained before it."""
+    """The second stage, which runs if some query joins documents: it joins those of a micro-batch with the retained
+    ones. `new` are the files of the micro-batch, `old` the files retained before it.
+    """
 
     plan: Path
     segments: tuple[str, ...]
@@ -34,7 +35,7 @@ class ProbeTask:
     batch: int
 
     def behind(self, match: Callable[[], Summary]) -> Summary:
-        """Both stages of a micro-batch that is one part: what the first has kept stays in memory for the second."""
+        """Runs both stages of a micro-batch with one part: the state of the first stays in memory for the second."""
         both = Summary()
         both.add(match())
         if both.states:

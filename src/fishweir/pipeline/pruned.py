@@ -1,9 +1,9 @@
-"""Documents as an output needs them: without what it does not show.
+"""Documents reduced to what an output needs.
 
-In: a shape, the parts of its output that are kept, and a document. Out: the document with the nodes of its variables,
-read from what is left of its body (evaluate/witnesses/pruned.py). Return patterns are looked for below those nodes, and
-find the same as in the whole document. The value of a variable that return patterns are below is all of its text, so
-the whole document is read when somebody asks for it, and only then.
+In: a shape, the kept parts of its output, and a document. Out: the document with the nodes of its variables, read from
+the rest of its body (evaluate/witnesses/pruned.py). Return patterns are evaluated below those nodes, with the same
+result as in the whole document. The value of a variable with return patterns below it is its whole text, so the whole
+document is read only if that value is requested.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from fishweir.shedding.patterns import is_alone, places_of
 
 Places = Mapping[str, Path]
 SHORTEST = 256
-"""Bodies that are shorter are parsed in the time that it takes to look at them."""
+"""Bodies shorter than this are parsed as fast as they are pruned."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PrunedDocument:
-    """What is left of a document; `nodes` are those of its variables, by their numbers in the whole one."""
+    """A reduced document; `nodes` contains those of its variables, by their numbers in the whole document."""
 
     whole: SourceDocument
     nodes: Mapping[int, Element]
@@ -44,13 +44,13 @@ class PrunedDocument:
 
 
 class Prunings:
-    """What outputs need, found once for all results that are read together."""
+    """The needs of outputs, computed once for all results that are read together."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[object, Pruning | None]] = {}
         self._last: SourceDocument | None = None
         self._made: dict[int, PrunedDocument | None] = {}
-        """What is left of the last document, by output."""
+        """The reductions of the last document, by output."""
 
     def document(
         self,
@@ -60,8 +60,9 @@ class Prunings:
         places: Mapping[str, int],
         several: Collection[int] = (),
     ) -> PrunedDocument | None:
-        """What an output needs of a document; None where that has to be the whole one. `several` are the nodes of all
-        results of the document, where there are others: it is read once for all of them."""
+        """The part of a document that an output needs; None if it needs the whole document. `several` contains the
+        nodes of all results of the document, if there are several: the document is read once for all of them.
+        """
         if document.body is None or len(document.body) < SHORTEST:
             return None
         if document is self._last and id(parts) in self._made:
@@ -88,7 +89,7 @@ def _read(whole: SourceDocument, body: bytes, numbers: Mapping[int, int]) -> Pru
 
 @lru_cache(maxsize=10_000)
 def pruning_of(shape: Shape, parts: tuple[Output, ...]) -> Pruning | None:
-    """Of an output with return patterns over single documents; None for any other."""
+    """The pruning for an output with return patterns over single documents; None for any other output."""
     if not is_alone(shape) or shape.alternatives or shape.formula is not None or not any(_paths_of(parts)):
         return None
     places = places_of(shape)
@@ -98,7 +99,7 @@ def pruning_of(shape: Shape, parts: tuple[Output, ...]) -> Pruning | None:
     needed = [(places[name], KEPT if name in later else WHOLE) for name in shape.output_variables if name in places]
     needed += _needed(parts, places)
     paths: dict[Path, int] = {}
-    for path, flag in needed:  # of a variable with return patterns below it the text is not needed
+    for path, flag in needed:  # the text of a variable with return patterns below it is not needed
         if not can_be_pruned(path):
             return None
         paths[path] = paths.get(path, 0) | flag
@@ -126,7 +127,7 @@ def _needed(parts: tuple[Output, ...], places: Places) -> Iterator[tuple[Path, i
 
 
 def _paths_of(parts: tuple[Output, ...]) -> Iterator[PathOutput]:
-    """The return patterns of an output; those inside of nested clauses are below that clause's."""
+    """The return patterns of an output. Those in nested clauses are below the pattern of the clause."""
     for part in parts:
         match part:
             case PathOutput():

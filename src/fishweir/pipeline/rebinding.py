@@ -1,7 +1,7 @@
-"""Documents of a join's result bound again, where its row does not name the nodes.
+"""Rebinds the documents of a join result if its row does not name the nodes.
 
-In: the documents of one result. Out: the nodes of its variables. Where each document binds each node just once, that is
-whatever lies at its path. Where a query has alternatives, a row does not say which of them it is of: the documents are
+In: the documents of one result. Out: the nodes of its variables. If each document binds each node exactly once, these
+are the nodes at the paths. If a query has alternatives, a row does not record which one matched: the documents are
 matched with all of them, by the matcher of the shared plan.
 """
 
@@ -28,20 +28,20 @@ from fishweir.pipeline.source_documents import SourceDocument
 
 
 def nodes_of(sides: Sequence[Template], documents: Sequence[SourceDocument]) -> list[int]:
-    """The output nodes of documents that bind each of them just once."""
+    """The output nodes of documents that bind each of them exactly once."""
     return [node for side, document in zip(sides, documents, strict=True) for node in _nodes(side, document)]
 
 
 @lru_cache(maxsize=4096)
 def _nodes(template: Template, document: SourceDocument) -> tuple[int, ...]:
-    """A document is in many results."""
+    """The nodes of one document, cached because a document is in many results."""
     paths = {template.path(node): False for node in template.outputs}
     tables = _witnesses(tuple(paths.items()), document)
     return tuple(max(int(tables[template.path(node)].nodes[0, -1]), 0) for node in template.outputs)
 
 
 def nodes_of_all(template: Template, documents: DocumentColumns, chosen: Ints) -> Ints:
-    """As `nodes_of`, for many documents of one side that are walked together: a row for each, which ascend."""
+    """As `nodes_of`, for many ascending documents of one side that are walked together; one row per document."""
     shared = _shared(tuple({template.path(node): False for node in template.outputs}.items()), get_ident())
     tables, found = documents.walked(shared, chosen), np.zeros((len(chosen), len(template.outputs)), np.int64)
     for column, node in enumerate(template.outputs):
@@ -53,7 +53,7 @@ def nodes_of_all(template: Template, documents: DocumentColumns, chosen: Ints) -
 def join_bindings(
     shape: Shape, constants: Sequence[Constant], documents: Sequence[SourceDocument]
 ) -> list[Mapping[str, int]]:
-    """The distinct bindings of the output variables by any alternative, in order of their nodes."""
+    """The distinct bindings of the output variables by any alternative, ordered by their nodes."""
     found: dict[tuple[int, ...], Mapping[str, int]] = {}
     for part in parts(shape):
         normal = to_join(part)
@@ -80,7 +80,7 @@ def _witnesses(paths: tuple[tuple[Path, bool], ...], document: SourceDocument) -
 
 @lru_cache(maxsize=1024)
 def _shared(paths: tuple[tuple[Path, bool], ...], thread: int) -> SharedPaths:
-    """Each thread has its own: an automaton learns while it walks."""
+    """The paths as an automaton, one per thread: an automaton learns while it walks."""
     shared = SharedPaths()
     shared.hold({"outputs": dict(paths)})
     return shared

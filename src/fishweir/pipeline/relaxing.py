@@ -1,8 +1,8 @@
 """Results of queries whose conditions were not checked under overload, by document or by element.
 
-In: a batch of documents and what was decided for its stream. Out: result rows of the queries without the conditions
-that their documents' level gives up. These documents were not looked at for the conditions, so the queries as they are
-found nothing in them.
+In: a batch of documents and the decision for its stream. Out: result rows of the queries without the conditions that
+the level of their documents gives up. The nodes of these conditions were not located in the documents, so the original
+queries found nothing in them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fishweir.shedding.decision import StreamShed
 
 
 def relaxed_paths(plan: SourcePlan, shed: StreamShed | None) -> list[frozenset[Path]]:
-    """The paths whose conditions are given up, of each level that does so."""
+    """For each level that gives up conditions, the paths of these conditions."""
     return [plan.paths_at(level.relaxed) for level in shed.levels if level.relaxed] if shed else []
 
 
@@ -47,7 +47,7 @@ def relaxed_rows(
 
 
 def _turns(documents: Ints, found: Matches, template: Template, shed: StreamShed) -> NDArray[np.int64]:
-    """Whose turn the element of each row is."""
+    """The turn of the element of each row."""
     names = [tuple(step.name for step in template.path(node)) for node in template.outputs]
     nodes, ends = found.nodes[:, names.index(shed.unit)], np.array(shed.ends(WHOLE_RANGE), np.int64)
     pairs = zip(documents.tolist(), nodes.tolist(), strict=True)

@@ -25,14 +25,15 @@ class QueryLike(Protocol):
     def added(self) -> int: ...
     @property
     def preferred(self) -> bool:
-        """Whether it has a preference, and so may lose patterns under overload."""
+        """Whether the query has a preference, and so may lose patterns under overload."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """One result of one query; `bindings` by variable: document, node and value. For streams of published results,
-    `since` is the version of the catalog when a join's earliest document arrived, `origin` a selection's document, and
-    `place` the stream and the number under which that came."""
+    `since` is the catalog version when a join's earliest document arrived, `origin` a selection's document, and `place`
+    the stream and the number under which that document arrived.
+    """
 
     query: str
     documents: list[str]
@@ -43,7 +44,7 @@ class Result:
     origin: int | None = field(default=None, repr=False, compare=False)
     place: tuple[int, int] | None = field(default=None, repr=False, compare=False)
     left_out: tuple[str, ...] = ()
-    """The return patterns that the output lacks, because they were left out under overload."""
+    """The return patterns missing from the output because they were omitted under overload."""
 
     def to_dict(self) -> dict[str, Any]:
         found = {
@@ -63,8 +64,9 @@ _Draft = make_dataclass("_Draft", [one.name for one in fields(Result)], slots=Tr
 
 
 def results_of(*columns: Iterable[Any]) -> list[Result]:
-    """Results from columns of all their fields. Each is filled before it becomes immutable, which takes a fifth of the
-    time that the constructor of a frozen class takes."""
+    """Results from columns of all their fields. Each object is filled before it becomes immutable, which takes a fifth
+    of the time of a frozen class's constructor.
+    """
     made: list[Any] = list(map(_Draft, *columns))
     for result in made:
         result.__class__ = Result
@@ -72,7 +74,7 @@ def results_of(*columns: Iterable[Any]) -> list[Result]:
 
 
 def json_texts(results: Iterable[Result]) -> Iterator[str]:
-    """As `to_json`. What the queries of one document show alike is written once for all in a row."""
+    """The texts of `to_json`. Equal outputs of consecutive queries for one document are written once."""
     shared: tuple[Any, ...] = ()
     rest = ""
     for result in results:

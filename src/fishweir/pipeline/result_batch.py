@@ -1,8 +1,8 @@
-"""Some results: pairs of an entry, which is documents that a row stands for, and a query.
+"""Some results: pairs of an entry (the documents that a row stands for) and a query.
 
 In: result rows of one micro-batch, expanded to entries and to (entry, query) pairs. Out: an Arrow batch
-(result_columns.py), or `Result` objects one by one. What queries of one kind show of an entry is *made* once and taken
-for all of them.
+(result_columns.py), or `Result` objects one by one. The output of queries of one kind for an entry is *made* once and
+shared by all of them.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from fishweir.pipeline.tuple_results import tuple_results
 Made = tuple[list[str], int | None, list[Constructed]]
 """The ids of the documents, the origin and the outputs."""
 KEPT = 4096
-"""What is shown of so many entries is remembered while results are made one by one."""
+"""The number of entries whose outputs are cached while results are constructed one by one."""
 
 
 @dataclass(frozen=True)
 class ResultBatch:
-    """Pairs of an entry and a query, in order; each is one result, or several of a join that is bound when read."""
+    """Pairs of an entry and a query, in order. Each is one result, or several for a join that is bound when read."""
 
     block: Block
     entries: Ints
     queries: QueryColumns
     of: Ints
-    """The place of each pair's query in `queries`."""
+    """The position of each pair's query in `queries`."""
 
     def results(self) -> Iterator[tuple[int, Result]]:
         """Each result with the number of its query."""
@@ -73,30 +73,30 @@ class ResultBatch:
 
     @cached_property
     def kinds(self) -> tuple[Ints, list[QueryLike]]:
-        """Which queries show the same of an entry: the kind of each, and a query of each kind."""
+        """The kind of each query and one query per kind: queries of one kind show the same of an entry."""
         _, firsts, kinds = np.unique(self.queries.kinds, return_index=True, return_inverse=True)
         return kinds, self.queries.queries[firsts].tolist()
 
     @cached_property
     def made_of(self) -> Ints:
-        """Of each pair a number that is equal where the same is shown."""
+        """A number for each pair, equal for pairs that show the same."""
         kinds, firsts = self.kinds
         return self.entries * len(firsts) + kinds[self.of]
 
     def asked_for(self) -> ResultBatch:
-        """The results of queries that people registered."""
+        """The results of queries that users registered."""
         derived = self.queries.derived
         return self._some(~derived[self.of]) if derived.any() else self
 
     def those_cut(self, cut: bool) -> ResultBatch:
-        """The results that lack patterns, or those that do not."""
+        """The results with omitted patterns, or those without."""
         queries, pairs = self.queries.queries, zip(self.entries.tolist(), self.of.tolist(), strict=True)
         return self._some(
             np.array([(self.block.cut(entry, queries[of]) is not None) == cut for entry, of in pairs], np.bool_)
         )
 
     def whole(self) -> ResultBatch:
-        """The same with all patterns."""
+        """The same results with all patterns."""
         self.block.cuts = NOTHING_OMITTED
         return self
 
@@ -104,7 +104,7 @@ class ResultBatch:
         return ResultBatch(self.block, self.entries[keep], self.queries, self.of[keep])
 
     def once(self, once: Once) -> ResultBatch:
-        """The pairs that have not come before."""
+        """The pairs that have not occurred before."""
         often = self.queries.several
         if not often.any():
             return self
@@ -118,7 +118,7 @@ class ResultBatch:
 
 
 class Once:
-    """Results that came by one alternative of a query and must not come by another; entries come by document."""
+    """Results found by one alternative of a query, which another must not repeat. Entries are ordered by document."""
 
     def __init__(self) -> None:
         self.documents: list[int] | None = None
@@ -133,13 +133,13 @@ class Once:
 
 
 class _Makings:
-    """What is shown of entries, made when it is first asked for; the last ones are kept."""
+    """The outputs of entries, constructed on demand; the last ones are cached."""
 
     def __init__(self, batch: ResultBatch) -> None:
         self.batch, self.block = batch, batch.block
         self.prunings = Prunings() if len(batch.kinds[1]) == 1 else None
         self.bound: dict[int, dict[int, list[int]]] = {}
-        """Of kinds of queries the nodes of entries whose rows have none."""
+        """By kind of query, the nodes of entries whose rows have none."""
         self.kept: dict[int, Made] = {}
         self.lists: dict[tuple[int, ...], list[Column] | None] = {}
 
@@ -159,7 +159,7 @@ class _Makings:
         return found
 
     def _bound(self, making: int, query: QueryLike) -> dict[int, list[int]]:
-        """The nodes of all entries of a kind of query, where documents bind them just once: all are walked together."""
+        """The nodes of all entries for a kind of query, walked together, if documents bind them exactly once."""
         kinds, firsts = self.batch.kinds
         kind = making % len(firsts)
         if kind not in self.bound:
@@ -187,7 +187,7 @@ class _Makings:
 
 
 def pairs_of(block: Block, at: Ints, numbers: Ints, queries: Callable[[Ints], QueryColumns]) -> ResultBatch:
-    """The pairs of a block's entries with the queries of their rows: with those that were registered in time."""
+    """The pairs of a block's entries with those queries of their rows that were registered in time."""
     distinct, of = np.unique(numbers, return_inverse=True)
     columns = queries(distinct)
     bounds = np.searchsorted(at, np.arange(len(block.rows) + 1))

@@ -1,8 +1,8 @@
-"""Results in the columns of Arrow: a line for each result, what lines have in common once.
+"""Results as Arrow columns: one line per result; values shared by several lines are constructed once.
 
-In: a batch of results. Out: a record batch. A select list is put together from one text a document (columns.py), what
-patterns bind from the parts of each document (bound_columns.py), both of documents read together (document_columns.py);
-what is left is made one by one.
+In: a batch of results. Out: a record batch. Select lists are assembled from one text per document (columns.py),
+bindings of patterns from the parts of each document (bound_columns.py), both for documents that are read together
+(document_columns.py). Everything else is constructed one by one.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ SCHEMA = pa.schema([
 ])  # fmt: skip
 
 LEFT_OUT = pa.field("left_out", pa.list_(pa.string()))
-"""There where patterns were left out."""
+"""Present if patterns were omitted."""
 
 Shown = tuple[pa.Array, pa.Array, Ints]
-"""Outputs and bindings of what is shown of some entries, and how many of them each entry has."""
+"""Outputs and bindings for some entries, and the number of them per entry."""
 
 
 def to_record_batch(batch: ResultBatch) -> pa.RecordBatch:
@@ -101,7 +101,7 @@ def _one_by_one(block: Block, query: QueryLike, entries: Ints) -> Shown:
 
 
 def _selected(block: Block, shape: Any, sides: list[Ints]) -> Shown | None:
-    """The outputs of a select list; None where that is not what the shape shows."""
+    """The outputs of a select list; None if the shape shows something else."""
     streams = _streams(sides)
     columns = None if streams is None else column_list(shape, [block.log(stream).stream for stream in streams])
     if streams is None or columns is None:
@@ -123,7 +123,7 @@ def _values(block: Block, stream: int, numbers: Ints, columns: list[Column]) -> 
 
 
 def _items(block: Block, shape: Any, sides: list[Ints]) -> Shown | None:
-    """Items as they are; None where a shape shows something else."""
+    """Items as they are; None if the shape shows something else."""
     if not isinstance(shape, Selection) or shape.output or shape.joins:
         return None
     documents = block.columns.index(sides[0])
@@ -135,7 +135,7 @@ def _only_outputs(outputs: pa.StringArray) -> Shown:
 
 
 def _bound(block: Block, shape: Any, entries: Ints, sides: list[Ints]) -> Shown | None:
-    """What patterns show; None where that is not what the shape shows."""
+    """Bindings and outputs of patterns; None if the shape shows something else."""
     if not has_columns(shape) or len(sides) != len(shape.blocks):
         return None
     of_sides = [block.columns.index(places) for places in sides]
@@ -148,7 +148,7 @@ def _bound(block: Block, shape: Any, entries: Ints, sides: list[Ints]) -> Shown 
 
 
 def _nodes(block: Block, shape: Any, entries: Ints, sides: list[Ints]) -> Ints | None:
-    """The nodes of each result: those that its row has, or what its documents bind just once."""
+    """The nodes of each result: those in its row, or those that its documents bind exactly once."""
     lists = block.rows.column("nodes").combine_chunks()
     width, rows = sum(widths(shape)), block.at[entries]
     given = lists.is_valid().to_numpy(zero_copy_only=False)[rows]
@@ -168,14 +168,14 @@ def _nodes(block: Block, shape: Any, entries: Ints, sides: list[Ints]) -> Ints |
 
 
 def _streams(sides: list[Ints]) -> list[int] | None:
-    """The stream of each side, where it is one."""
+    """The stream of each side; None if a side has several."""
     if any((side[:, 0] != side[0, 0]).any() for side in sides):
         return None
     return [int(side[0, 0]) for side in sides]
 
 
 def _documents(block: Block) -> pa.ListArray:
-    """The ids of the documents of each entry of the block, by time."""
+    """The ids of the documents of each entry of the block, ordered by time."""
     places, offsets = _by_time(block)
     ids, at, filled = [], np.empty(len(places), np.int64), 0
     for stream in np.unique(places[:, 0]).tolist():
@@ -188,7 +188,7 @@ def _documents(block: Block) -> pa.ListArray:
 
 
 def _by_time(block: Block) -> tuple[Ints, Ints]:
-    """Stream and number of the documents of all entries, by time, and where those of each entry begin."""
+    """Stream and number of the documents of all entries, ordered by time, and the start of those of each entry."""
     alone, each = block.alone[block.at], block.each[block.at]
     rest = {entry: _in_order(block, entry) for entry in np.flatnonzero(~alone & ~each).tolist()}
     lengths = np.where(each, 2, 1)
@@ -218,7 +218,7 @@ def _output(made: Constructed) -> str:
 
 
 def to_table(results: Iterable[Result]) -> pa.Table:
-    """Results that somebody has one by one, with the columns of SCHEMA."""
+    """Results that were constructed one by one, with the columns of SCHEMA."""
     listed = list(results)
     columns = [
         pa.array([one.query for one in listed], pa.string()),

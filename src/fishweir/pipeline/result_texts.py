@@ -1,7 +1,7 @@
-"""Results as JSON, in columns: text is put together for all results of a batch, and none of them is an object.
+"""Results as JSON, in columns: the text is assembled for all results of a batch, without creating objects.
 
-In: a batch of results. Out: of each the JSON text behind its query, as `Result.to_json` writes it; None where a batch
-shows something other than columns, which is then written one by one (result.py).
+In: a batch of results. Out: for each result, the JSON text after its query, as `Result.to_json` writes it; None if a
+batch shows something other than columns. Such a batch is written one by one (result.py).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from fishweir.pipeline.result_batch import ResultBatch
 from fishweir.pipeline.result_columns import to_record_batch
 
 _ESCAPED = r'["\\\x00-\x1f]'
-"""What JSON writes in another way."""
+"""Characters that JSON escapes."""
 
 
 def shows_columns(batch: ResultBatch) -> bool:
-    """Whether each pair of a batch is one result, whose output is columns by name."""
+    """Whether each pair of a batch is one result with named columns as output."""
     return not batch.block.cuts and all(_is_select_list(query.shape) for query in batch.kinds[1])
 
 
@@ -35,7 +35,7 @@ def _is_select_list(shape: Any) -> bool:
 
 
 def rests(batch: ResultBatch) -> list[str]:
-    """Of each result of a batch that shows columns its text from `"documents"` on."""
+    """For each result of a batch that shows columns, its text from `"documents"` on."""
     columns = to_record_batch(batch)
     documents, times = _documents(columns.column("documents")), _times(columns.column("timestamp"))
     head, between, last = '"documents": ["', '"], "timestamp": ', ', "bindings": {}, "output": '
@@ -59,7 +59,7 @@ def _times(times: pa.Array) -> pa.StringArray:
 
 
 def _outputs(texts: pa.StringArray) -> pa.StringArray:
-    """What is written as ASCII, in the characters that it stands for."""
+    """Texts with ASCII escapes replaced by the characters that they stand for."""
     escaped = pc.match_substring(texts, "\\u")
     if not pc.any(escaped).as_py():
         return texts

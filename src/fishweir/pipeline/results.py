@@ -1,7 +1,7 @@
 """Reads results: expanded to queries, with bindings and outputs, from table and log.
 
-Nothing is constructed before somebody asks: a result row names documents and nodes, and a document is read from its
-stream's log. What is read comes in batches (result_batch.py), as columns or as `Result` objects.
+Nothing is constructed before it is requested: a result row names documents and nodes, and a document is read from its
+stream's log. Results are read in batches (result_batch.py), as columns or as `Result` objects.
 """
 
 from __future__ import annotations
@@ -30,35 +30,36 @@ from fishweir.pipeline.result_columns import SCHEMA, to_record_batch
 from fishweir.pipeline.shares import WHOLE, Share
 
 ENTRIES_AT_ONCE, PAIRS_AT_ONCE = 1 << 14, 1 << 19
-"""What is expanded to queries together: sets may be large."""
+"""The numbers of entries and pairs that are expanded together: query sets may be large."""
 ASKED = 64
-"""Choices of queries whose places are remembered."""
+"""The number of query selections whose positions are cached."""
 
 
 @dataclass(frozen=True)
 class ResultReader:
-    """Makes results of result rows; `look_up` gives the queries by number, `dead` the ones dropped by a version."""
+    """Constructs results from rows; `look_up` returns the queries by number, `dead` those dropped by a version."""
 
     home: Home
     look_up: Callable[[list[int]], Mapping[int, QueryLike]]
     dead: Callable[[int], Ints]
     spent: OutputTimer = field(default_factory=OutputTimer, repr=False, compare=False)
-    """What deliveries and published streams spend here."""
+    """The time that deliveries and published streams spend here."""
 
     @cached_property
     def _known(self) -> KnownQueries:
         return KnownQueries(self.look_up)
 
     def read(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Iterator[tuple[int, Result]]:
-        """The results of a micro-batch with the number of their query."""
+        """The results of a micro-batch, each with the number of its query."""
         for batch in self.batches(table, commit, wanted):
             yield from batch.results()
 
     def batches(
         self, table: ResultsTable, commit: Commit, wanted: Ints | None = None, share: Share = WHOLE
     ) -> Iterator[ResultBatch]:
-        """The results of a micro-batch, of `wanted` queries or of all, some at a time. A query sees a result if it was
-        registered before the earliest of its documents arrived; once, by however many of its alternatives."""
+        """The results of a micro-batch, for the `wanted` queries or all, in batches. A query gets a result if it was
+        registered before the earliest of its documents arrived, and only once, however many alternatives match.
+        """
         rows, expansion, cuts = table.rows(commit), self.expansion(table, commit), omitted_patterns_of(table, commit)
         if wanted is not None:
             rows = rows.take(pa.array(np.unique(expansion.queries(rows, wanted)[0])))
@@ -78,13 +79,13 @@ class ResultReader:
                 yield batch
 
     def fired(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Ints:
-        """The queries that may have results in a micro-batch, all or of those wanted."""
+        """The queries that may have results in a micro-batch, among all or among the wanted ones."""
         if not self.may_have(table, commit, wanted):
             return np.empty(0, np.int64)
         return np.unique(self.expansion(table, commit).queries(table.rows(commit), wanted)[1])
 
     def times(self, table: ResultsTable, commit: Commit, query: QueryLike, number: int) -> Any:
-        """The timestamps of one query's results in a micro-batch; those that come once more do not count."""
+        """The timestamps of one query's results in a micro-batch. Repeated results do not count."""
         if commit.completes >= 0 or not self.may_have(table, commit, np.array([number])):
             return np.empty(0, np.float64)
         if is_bound_when_read(query.shape):
@@ -97,7 +98,7 @@ class ResultReader:
         return result_times(rows.take(pa.array(np.unique(row))), several(query.shape))
 
     def may_have(self, table: ResultsTable, commit: Commit, wanted: Ints | None) -> bool:
-        """Whether a micro-batch may have results of some queries: its files are not opened to find out."""
+        """Whether a micro-batch may have results of some queries, decided without opening its files."""
         if wanted is None or commit.fired is None:
             return bool(commit.matches)
         asked = self._asked.get(key := wanted.tobytes())
@@ -119,7 +120,7 @@ class ResultReader:
 
 
 def _cut(sizes: Ints, within: slice) -> Iterator[slice]:
-    """Entries in order, so many at a time that their pairs with queries are not too many."""
+    """Ranges of entries in order, each with a limited number of pairs with queries."""
     ends, start = np.cumsum(sizes), within.start
     while start < within.stop:
         full = np.searchsorted(ends, (ends[start - 1] if start else 0) + PAIRS_AT_ONCE, "right")
@@ -129,10 +130,10 @@ def _cut(sizes: Ints, within: slice) -> Iterator[slice]:
 
 
 class InTasks(Protocol):
-    """Results that are read in tasks of Spark, as they are when it is made."""
+    """Results that are read in Spark tasks, as of the creation of the object."""
 
     def to_arrow(self) -> pa.Table | None:
-        """None where the driver reads them faster by itself."""
+        """The results; None if the driver reads them faster by itself."""
 
     def to_spark(self) -> Any: ...
 
@@ -140,7 +141,8 @@ class InTasks(Protocol):
 class Results:
     """The results of one query or of all, in the order of the micro-batches; read when iterated.
 
-    `in_tasks` gives those that Spark reads: with a session that is running, if there is one, or with a new one."""
+    `in_tasks` returns those that Spark reads: with the running session, if there is one, or with a new one.
+    """
 
     def __init__(self, source: Callable[[], Iterable[ResultBatch]], in_tasks: Callable[[bool], InTasks | None]) -> None:
         self._source, self._in_tasks = source, in_tasks
@@ -151,8 +153,9 @@ class Results:
                 yield result
 
     def to_arrow(self) -> pa.Table:
-        """With a column `left_out` where patterns were left out of some results. Many are read in tasks, where Spark is
-        running."""
+        """The results as a table, with a column `left_out` if patterns were omitted from some results. If Spark is
+        running, large numbers of results are read in tasks.
+        """
         in_tasks = self._in_tasks(False)
         table = None if in_tasks is None else in_tasks.to_arrow()
         if table is not None:
@@ -161,7 +164,7 @@ class Results:
         return pa.concat_tables(found, promote_options="default") if found else SCHEMA.empty_table()
 
     def to_spark(self) -> Any:
-        """A Spark DataFrame with the columns of `to_arrow`: the results as they are now, read in tasks."""
+        """A Spark DataFrame with the columns of `to_arrow`: the current results, read in tasks."""
         in_tasks = self._in_tasks(True)
         assert in_tasks is not None
         return in_tasks.to_spark()

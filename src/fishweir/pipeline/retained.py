@@ -1,9 +1,9 @@
 """The state files that a home retains: which exist, and when they are merged and dropped.
 
-The list is part of a micro-batch's commit, so state and results change together: a repeated micro-batch begins with
-the list of the commit before it, and files that no commit names are removed. Files of like size are merged, so there
-are few and a document is rewritten a logarithmic number of times; a merge leaves out what no query needs any more. A
-file of which nothing is needed is dropped whole. What is needed is for each stage to say (Stage.needed).
+The list is part of a micro-batch's commit, so state and results change together: a repeated micro-batch begins with the
+list of the previous commit, and files that no commit names are removed. Files of similar size are merged, so there are
+few files, and a document is rewritten a logarithmic number of times. A merge drops what no query needs any more. A file
+without needed state is dropped as a whole. Each stage determines which state is needed (Stage.needed).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SMALL = 1_000
 
 @dataclass(frozen=True)
 class StateFile:
-    """A file in the list: how many documents it has, its bytes and its seal."""
+    """A file in the list: its number of documents, its size in bytes and its seal."""
 
     name: str
     documents: int
@@ -40,15 +40,16 @@ def state_file(folder: Path, name: str) -> StateFile:
 
 
 def read_listed(folder: Path, file: StateFile) -> States:
-    """The states of a file in the list, which must be the one that the commit means."""
+    """The states of a listed file, verified by the seal in the commit."""
     if arrays_seal(folder / file.name) != file.seal:
         raise damaged(folder / file.name, "is not the file that the commit names")
     return cached_states(folder / file.name)
 
 
 class Retained:
-    """The state files of a home, those of the last micro-batch included; `dropped` are queries whose windows count no
-    more."""
+    """The state files of a home, including the last micro-batch's; `dropped` are queries whose windows no longer
+    count.
+    """
 
     def __init__(
         self, folder: Path, stages: Mapping[str, Stage], files: Sequence[StateFile], dropped: Collection[int] = ()
@@ -58,7 +59,7 @@ class Retained:
         self.bytes = sum(file.bytes for file in files)
 
     def needed(self, watermarks: Watermarks) -> dict[str, Needed]:
-        """By kind, what documents may still join that come after these files."""
+        """By kind, the state that documents arriving after these files may still join."""
         needed: dict[str, Needed] = {}
         for kind, stage in self.stages.items():
             own = [some[kind] for some in self.states if kind in some]
@@ -67,14 +68,14 @@ class Retained:
         return needed
 
     def size(self, needed: Mapping[str, Needed]) -> float:
-        """About how many bytes are left when everything else is dropped."""
+        """The approximate size in bytes after everything else is dropped."""
         return sum(
             file.bytes * max((needed[kind].share(state) for kind, state in some.items() if kind in needed), default=0.0)
             for file, some in zip(self.files, self.states, strict=True)
         )
 
     def merged(self, batch: int, needed: Mapping[str, Needed], whole: bool = False) -> list[StateFile]:
-        """The list after a micro-batch; with `whole`, one file without anything that is not needed."""
+        """The list after a micro-batch; with `whole`, one file that contains only needed state."""
         kept = [
             file
             for file, some in zip(self.files, self.states, strict=True)
@@ -107,7 +108,9 @@ def _size(group: Sequence[StateFile]) -> int:
 
 
 def remove_others(folder: Path, files: Sequence[StateFile]) -> None:
-    """Removes files that neither the newest commit names nor the one before, which `fishweir repair` may go back to."""
+    """Removes files that neither the newest commit nor the previous one names, to which `fishweir repair` may go
+    back.
+    """
     names = {file.name for file in files}
     for name in os.listdir(folder) if folder.exists() else ():
         if name not in names and not name.startswith(".") and "." in name:

@@ -1,4 +1,4 @@
-"""Columns of lists of numbers, as NumPy has them: what result rows are read by."""
+"""Columns of number lists as NumPy arrays, for reading result rows."""
 
 from __future__ import annotations
 

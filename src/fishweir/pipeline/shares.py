@@ -1,6 +1,6 @@
-"""How results are shared out among tasks that read them: many small micro-batches a task, or a part of a large one.
+"""Distributes results over the tasks that read them: a task reads many small micro-batches, or a part of a large one.
 
-In: commits. Out: parts, in order, each for one task: micro-batches with the share of them that is read.
+In: commits. Out: parts in order, one per task: micro-batches, each with the share to read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.commits import Commit
 
 AT_ONCE = 50_000
-"""Results that one task reads, about: some tenths of a second."""
+"""The approximate number of results that one task reads: some tenths of a second."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,9 @@ class Share:
     count: int = 1
 
     def of(self, sizes: Ints, documents: Ints) -> slice:
-        """Which of the entries, whose sizes and last documents are given. What is over one document stays together:
-        whether a result came before by another alternative is known within a share."""
+        """The slice of the entries, given their sizes and last documents. Results of one document stay together: only
+        within a share is it known whether another alternative already yielded a result.
+        """
         if self.count == 1:
             return slice(0, len(sizes))
         ends = np.cumsum(sizes)
@@ -41,7 +42,7 @@ class Share:
 
 WHOLE = Share()
 Part = tuple[tuple[Commit, Share], ...]
-"""What one task reads."""
+"""The input of one task."""
 
 
 def parts_of(commits: Iterable[Commit]) -> Iterator[Part]:
@@ -62,5 +63,5 @@ def parts_of(commits: Iterable[Commit]) -> Iterator[Part]:
 
 
 def _light(commit: Commit) -> Commit:
-    """A commit without what concerns the job only, and without the index that has been asked."""
+    """A commit without the data that only the job needs, and without the index, which has already been used."""
     return replace(commit, fired=None, offsets={}, states=[], watermarks={}, dropped_by={}, missed={}, shed={})

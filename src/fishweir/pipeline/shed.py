@@ -1,11 +1,11 @@
-"""Shedding in the job: the driver decides for a micro-batch, the workers leave out what it says.
+"""Shedding in the job: the driver decides for a micro-batch, the workers leave out what the decision says.
 
-In: how far the streams have been evaluated, and what their queries prefer. Out: by stream, which share of the documents
-loses which patterns, and which share is left out (`shedding/decision.py`). A decision is written down before its
-micro-batch runs, so that a micro-batch that is repeated sheds the same, and is in the commit. Streams of results and
-files that change in place are never shed: what was left out of the one is shed already, and of the other each change
-counts. Conditions are suspended in documents only, since columns need no walk, and not where a stream says `make up`:
-patterns of outputs and whole documents can be made up for, the results of single queries cannot.
+In: the offsets of the streams, and the preferences of their queries. Out: by stream, which share of the documents loses
+which patterns, and which share is left out (`shedding/decision.py`). A decision is recorded before its micro-batch
+runs, so that a repeated micro-batch sheds the same, and it is part of the commit. Streams of results and files that
+change in place are never shed: the former are already shed by their inputs, and in the latter each change counts.
+Conditions are suspended only in documents, since columns need no walk, and not if a stream says `make up`: patterns of
+outputs and whole documents can be made up for, the results of single queries cannot.
 """
 
 from __future__ import annotations
@@ -33,29 +33,30 @@ logger = logging.getLogger("fishweir.shedding")
 
 PreferenceGroups = Mapping[Source, Sequence[PreferenceGroup]]
 OFTEN, SHARE = 5.0, 0.002
-"""Seconds after which the patterns of a stream are counted again, and the most of all time that this may take."""
+"""Seconds between two counts of the patterns of a stream, and the maximum share of time for counting."""
 RECENT = 20
-"""Micro-batches whose results per document count."""
+"""The number of recent micro-batches that determine the results per document."""
 MANY = 10
-"""Topmost elements per document from which on they have levels, not documents."""
+"""The number of topmost elements per document from which on elements have levels instead of documents."""
 REMEMBERED = 1_000
-"""Micro-batches whose outputs may not have been constructed yet."""
+"""The number of micro-batches for which unconstructed outputs are remembered."""
 
 
 @dataclass(frozen=True)
 class _Weighed:
-    """The variants of a stream's query set, as of a version of the catalog."""
+    """The variants of a stream's query set, as of a catalog version."""
 
     version: int
     groups: Sequence[PreferenceGroup]
     variants: tuple[Variant, ...]
     unit: Unit | None = None
-    """The topmost elements, where documents have many."""
+    """The topmost elements, if documents have many."""
 
 
 class Shedder:
-    """Decides what each micro-batch sheds; `groups` gives, for a version of the catalog, what queries prefer, `behind`
-    which micro-batches wait for their outputs, with their documents."""
+    """Decides what each micro-batch sheds. For a catalog version, `groups` returns the preferences of queries. `behind`
+    returns the micro-batches that wait for their outputs, with their numbers of documents.
+    """
 
     def __init__(
         self,
@@ -71,11 +72,11 @@ class Shedder:
         self._weighed: dict[int, _Weighed] = {}
         self._decided_at = time.perf_counter()
         self._counted: dict[int, tuple[float, float]] = {}
-        """By stream, when its patterns were counted, and how many seconds that took."""
+        """By stream, when its patterns were last counted, and how many seconds that took."""
         self._parts = Variant()
-        """Of what the documents of the last decision that are evaluated cost, compared with all patterns."""
+        """The cost of the evaluated documents of the last decision, relative to that with all patterns."""
         self._constructing: dict[int, float] = {}
-        """By micro-batch, the part of its outputs that is constructed, of those in which patterns were left out."""
+        """By micro-batch with omitted patterns, the share of its outputs that is constructed."""
         self._matches: deque[tuple[int, int]] = deque(maxlen=RECENT)
         """Results and documents of recent micro-batches."""
         self._share = 1.0
@@ -104,7 +105,9 @@ class Shedder:
         return found
 
     def _behind(self) -> float:
-        """How many documents wait for their outputs; those without some patterns count by what their outputs cost."""
+        """The number of documents that wait for their outputs. Those with omitted patterns are weighted by the cost of
+        their outputs.
+        """
         return sum(documents * self._constructing.get(batch, 1.0) for batch, documents in self.behind())
 
     def took(self, documents: int, shed: int, seconds: float, matches: int = 0) -> None:
@@ -116,17 +119,17 @@ class Shedder:
             self.overload.constructed(one.documents, one.seconds, part, one.published)
 
     def rest(self) -> None:
-        """Nothing waits, no output either: the burst is over."""
+        """Ends the burst: no entries and no outputs wait."""
         if self.overload.shedding:
             self.overload.budget(0)
             self._tell({}, 0)
 
     def documents(self, most: int) -> int:
-        """How many entries a micro-batch takes: under overload more, since only some of them are evaluated."""
+        """The number of entries of a micro-batch, larger under overload, since only some entries are evaluated."""
         return int(most / self._share)
 
     def _decided(self, waiting: Mapping[int, int], budget: Budget, version: int) -> dict[int, StreamShed]:
-        """Where only some streams may be shed, these make up for the others."""
+        """The decision by stream. If only some streams may be shed, they make up for the others."""
         found: dict[int, tuple[StreamDefinition, _Weighed, bool]] = {}
         for id, count in waiting.items():
             stream = open_log(self.home.streams, id).stream
@@ -173,12 +176,12 @@ class Shedder:
 
     @property
     def _results(self) -> float:
-        """Results per document lately."""
+        """Recent results per document."""
         matches, documents = (sum(some) for some in zip(*self._matches, strict=True)) if self._matches else (0, 0)
         return matches / documents if documents else 0.0
 
     def _note(self, batch: int, found: Mapping[int, StreamShed]) -> None:
-        """What the documents cost that are evaluated, on average: measured times are of these."""
+        """Records the average cost of the evaluated documents, which the measured times refer to."""
         self._share = min((one.keep for one in found.values()), default=1.0)
         matching, constructing, kept = 0.0, 0.0, 0.0
         for id, one in found.items():

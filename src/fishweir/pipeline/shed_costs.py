@@ -1,17 +1,17 @@
-"""What the patterns of a stream cost: counted in some of its newest documents, priced by the constants of the machine.
+"""The cost of a stream's patterns: counted in some of its newest documents, priced by the constants of the machine.
 
-In: a log and the parts that may be left out. Out: for each part the share of the two costs of a document that leaving
+In: a log and the parts that may be left out. Out: for each part, the share of the two costs of a document that leaving
 it out saves. The terms of the paper's model, in this engine:
 
 - **Locating** is reading and walking: each element whose tag is read costs `element`, one in a subtree that no path
   enters `skipped`. Suspending paths turns elements of the first kind into the second.
-- **Buffering** is the witness of a node at the end of a path, its place and value (`node`), and reading a document
+- **Buffering** is the witness of a node at the end of a path, its position and value (`node`), and reading a document
   again when an output is constructed (`opened`): the elements of the storing pattern set and those above them
-  (`again`). All others are cut out (`passed`), unless outputs of several shapes are constructed of the document.
+  (`again`). All others are pruned (`passed`), unless outputs of several shapes are constructed from the document.
 - **Manipulation** is constructing: a part of an output (`part`, `step`) and the nodes that it finds (`returned`).
   Looking up constants costs the same whatever is left out of a document, and is not counted.
 
-Outputs are constructed only where somebody takes them, once for all queries of a shape.
+Outputs are constructed only if they are consumed, once for all queries of a shape.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, to_tre
 from fishweir.shedding.suspension import Part, Parts, PreferenceGroup, Saved, needed_paths
 
 SAMPLE, LONGEST = 20, 1 << 16
-"""Documents that are counted in, and the bytes after which no other one is: a decision must cost next to nothing."""
+"""The number of sampled documents, and the bytes after which no more are sampled: a decision must cost next to nothing.
+"""
 COUNTED = 200
-"""Shapes and preferences whose patterns are counted: those with the most subscribers."""
+"""The number of shapes and preferences whose patterns are counted: those with the most subscribers."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatternCount:
-    """Per document: the nodes at a path and all elements in them; the steps from its variable on, how often it is
-    looked for, and the keys of the paths in between."""
+    """Per document: the nodes at a path and all elements in them; the steps after its variable, the number of
+    evaluations, and the keys of the paths in between.
+    """
 
     nodes: float
     elements: float
@@ -58,14 +60,14 @@ class PatternCount:
 
 
 def needed_elements(counts: Mapping[str, PatternCount], keys: Collection[str]) -> float:
-    """The elements of the storing pattern set (figure 6), and those on the way to them."""
+    """The elements of the storing pattern set (figure 6), and those on the paths to them."""
     topmost = [key for key in keys if not any(above in keys for above in counts[key].above)]
     ways = dict.fromkeys(above for key in topmost for above in counts[key].above)
     return 1 + sum(counts[key].elements for key in topmost) + sum(counts[key].nodes for key in ways)
 
 
 def output_cost(price: Constants, whole: float, counts: Mapping[str, PatternCount], keys: Collection[str]) -> float:
-    """What it costs to construct the parts of one output, of a document with so many elements."""
+    """The cost of constructing the parts of one output, for a document with `whole` elements."""
     if not keys:
         return 0.0
     needed = min(whole, needed_elements(counts, keys))
@@ -75,7 +77,7 @@ def output_cost(price: Constants, whole: float, counts: Mapping[str, PatternCoun
 
 @dataclass(frozen=True)
 class StreamCosts:
-    """Of a stream: elements per document, the share of them that no path enters, and its patterns."""
+    """For a stream: elements per document, the share of them that no path enters, and its patterns."""
 
     elements: float
     skipped: float
@@ -83,10 +85,10 @@ class StreamCosts:
     parts: Parts
     constants: Constants
     passing: float = 1.0
-    """The share of the elements that queries go over for which conditions hold."""
+    """The share of the elements iterated over by queries for which conditions hold."""
 
     def nodes(self, path: AbsolutePath) -> float:
-        """How many nodes a document has at a path of a query."""
+        """The number of nodes per document at a path of a query."""
         return self._count(dotted(path)).nodes
 
     def saved(self, part: Part) -> Saved:
@@ -100,7 +102,7 @@ class StreamCosts:
         return _share(located, self._matching), _share(outputs, self._outputs)
 
     def _saved_output(self, shape: Any, part: Part) -> float:
-        """What a shape's output costs less without a part: that is all of it where the query is not evaluated."""
+        """The savings in a shape's output without a part: the whole output if the query is not evaluated."""
         returned = self._returned(shape)
         gone = returned if part.is_condition else returned.intersection(self._below(part.key))
         if len(self._shapes) == 1:
@@ -109,7 +111,7 @@ class StreamCosts:
         return self._parts(gone)
 
     def _cost_of(self, shape: Any) -> float:
-        """What a shape's outputs cost."""
+        """The cost of a shape's outputs."""
         returned = self._returned(shape)
         if len(self._shapes) == 1:
             return output_cost(self.constants, self.elements, self.patterns, returned)
@@ -122,7 +124,7 @@ class StreamCosts:
         return self.constants.reading(self.elements - skipped, skipped, nodes)
 
     def _located(self, keys: Sequence[str]) -> float:
-        """What is saved where some paths are suspended: their nodes, and walking what is below the topmost."""
+        """The savings if some paths are suspended: their nodes, and walking the elements below the topmost ones."""
         nodes = sum(self._count(key).nodes for key in keys)
         topmost = (key for key in keys if not any(key.startswith(f"{other}.") for other in keys))
         below = sum(self._count(key).elements for key in topmost)
@@ -134,7 +136,9 @@ class StreamCosts:
 
     @cached_property
     def _outputs(self) -> float:
-        """Of one shape what is needed is read; with several, a document is read again once for all."""
+        """The cost of outputs. For one shape, only the needed elements are read; with several, a document is read again
+        once for all.
+        """
         if len(self._shapes) == 1:
             return output_cost(self.constants, self.elements, self.patterns, self._returned(self._shapes[0]))
         parts = sum(self._parts(self._returned(shape)) for shape in self._shapes)
@@ -160,7 +164,9 @@ class StreamCosts:
 def counted(
     log: StreamLog, stream: int, parts: Parts, skipped: float, constants: Constants, results: float = 0.0
 ) -> StreamCosts:
-    """Counts in the last documents of a log, of which a share of the elements is `skipped`, with so many `results`."""
+    """Counts in the last documents of a log; a share `skipped` of their elements is in subtrees that no path enters,
+    and `results` is the number of results per document.
+    """
     roots = list(_sample(log, stream, log.head()))
     found: dict[str, PatternCount] = {}
     for group in sorted(parts.groups, key=lambda one: -one.weight)[:COUNTED]:
@@ -172,7 +178,7 @@ def counted(
 
 
 def _gone_over(group: PreferenceGroup, found: Mapping[str, PatternCount]) -> float:
-    """The elements of a document that a query goes over."""
+    """The elements of a document that a query iterates over."""
     path = to_tree(group.shape).root if is_alone(group.shape) else ()
     root = found.get(dotted(path)) if path else None
     return root.nodes if root else 1.0
@@ -181,7 +187,9 @@ def _gone_over(group: PreferenceGroup, found: Mapping[str, PatternCount]) -> flo
 def counts_of(
     shape: Any, roots: Sequence[Element], known: Mapping[str, PatternCount] = MappingProxyType({})
 ) -> dict[str, PatternCount]:
-    """The patterns of a shape in some documents, those on the way to them, and the paths that it needs."""
+    """The counts of the patterns of a shape in some documents, of those on the paths to them, and of the paths that the
+    shape needs.
+    """
     tree, item = to_tree(shape), (Step("*"),) if isinstance(shape, Selection) else ()
     own = {one.key: one.path for one in tree.patterns} | dict(needed_paths(shape))
     own |= {dotted(path[:k]): path[:k] for path in own.values() for k in range(len(tree.root) + 1, len(path))}
@@ -192,7 +200,7 @@ def counts_of(
     }
     for path, over in loops_of(shape.output, places_of(shape)) if isinstance(shape, Shape) else ():
         if (key := dotted(path)) in found:
-            times = 1 + count(roots, over).nodes  # once more, for the turns of the loop
+            times = 1 + count(roots, over).nodes  # once more, for the iterations of the loop
             found[key] = replace(found[key], steps=max(1, len(path) - len(over)), times=times)
     return found
 
@@ -200,7 +208,7 @@ def counts_of(
 def loops_of(
     parts: tuple[Output, ...], places: Mapping[str, AbsolutePath], over: AbsolutePath = ()
 ) -> Iterator[tuple[AbsolutePath, AbsolutePath]]:
-    """The return patterns inside of nested `for` clauses, each with the path that the innermost goes over."""
+    """The return patterns in nested `for` clauses, each with the path that the innermost clause iterates over."""
     for part in parts:
         match part:
             case PathOutput(variable, path) if over:
@@ -213,7 +221,7 @@ def loops_of(
 
 
 def _sample(log: StreamLog, stream: int, upto: int) -> Iterator[Element]:
-    """The document elements, each below another one: paths begin above them."""
+    """The document elements, each below an artificial element: paths begin above them."""
     size = 0
     for document in reversed(taken_of(log, stream, np.arange(max(1, upto - SAMPLE + 1), upto + 1))):
         with suppress(BadDocument):
@@ -226,8 +234,9 @@ def _sample(log: StreamLog, stream: int, upto: int) -> Iterator[Element]:
 
 
 def count(roots: Sequence[Element], path: AbsolutePath, above: int = 0, item: int = 0) -> PatternCount:
-    """What is at a path below some elements, each above the root of a document; the first steps, down to the nodes of a
-    variable, are not looked for when an output is constructed."""
+    """The counts at a path below some elements, each above the root of a document. The first steps, down to the nodes
+    of a variable, are not evaluated when an output is constructed.
+    """
     found: list[Bound] = [node for root in roots for node in nodes_at((root, None), path)]
     elements = sum(1 if attribute is not None else size(element) + 1 for element, attribute in found)
     many = max(1, len(roots))
@@ -236,7 +245,7 @@ def count(roots: Sequence[Element], path: AbsolutePath, above: int = 0, item: in
 
 
 def size(element: Element) -> int:
-    """The elements below one."""
+    """The number of elements below an element."""
     return sum(1 for _ in element.iterdescendants(etree.Element))
 
 

@@ -1,7 +1,7 @@
-"""Shedding in a worker: which entries get which level of a decision, and which paths are not looked for in them.
+"""Shedding in a worker: assigns levels of a decision to entries, and determines which paths are suspended in them.
 
-In: some entries of a log and what was decided for its stream. Out: their levels, the best entries first, and the turns
-of the walk. What documents are worth is looked up in their text, without parsing.
+In: some entries of a log and the decision for its stream. Out: their levels, the best entries first, and the turns of
+the walk. The value of a document is determined from its text, without parsing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fishweir.shedding.decision import BY_ELEMENT, LEFT_OUT, Level, StreamShed, 
 
 
 def levels_in(log: StreamLog, after: int, upto: int, shed: StreamShed | None) -> dict[int, frozenset[int]]:
-    """By level, LEFT_OUT included, the numbers of the entries (after, upto]; empty where all get all."""
+    """By level, including LEFT_OUT, the numbers of the entries (after, upto]; empty if all are evaluated completely."""
     if shed is None or shed.is_nothing:
         return {}
     batches = list(log.read(after, upto))
@@ -52,7 +52,7 @@ class ByLevel(Turns):
 
 
 def turns_of(levels: Mapping[int, frozenset[int]], shed: StreamShed | None, plan: SourcePlan) -> Turns | ElementTurns:
-    """Which paths are not looked for in which documents, or in which of their elements."""
+    """Which paths are suspended in which documents, or in which of their elements."""
     if shed is None or not (shed.inside or any(level.conditions or level.relaxed for level in shed.levels)):
         return EVERYTHING
     suspended = tuple(plan.paths_at((*level.conditions, *level.relaxed)) for level in shed.levels)
@@ -76,7 +76,7 @@ def _of_tuples(log: StreamLog, table: pa.Table, shed: StreamShed) -> NDArray[np.
 
 
 def _holding(column: pa.ChunkedArray, value: Value) -> NDArray[np.bool_]:
-    """Which rows of a column satisfy a condition; each distinct value is compared once."""
+    """Which rows of a column satisfy a condition. Each distinct value is compared once."""
     encoded = column.combine_chunks().dictionary_encode()
     distinct = encoded.dictionary.to_pylist()
     texts = [satisfies(to_text(one), value.op, value.constant) for one in distinct]  # type: ignore[arg-type]
@@ -94,8 +94,9 @@ def _of_document(body: bytes | None, shed: StreamShed) -> float:
 
 @lru_cache(maxsize=1024)
 def _found(name: str) -> re.Pattern[bytes]:
-    """Values of elements or attributes of a name, as they stand in the text: parsing costs more than most queries do.
-    What is found decides which documents are kept, never what is a result."""
+    """Matches values of elements or attributes by name in the text: parsing costs more than most queries. The matches
+    decide which documents are kept, never which results are found.
+    """
     if name[0] == "@":
         return re.compile(rb"\s(?:[^\s=<>]+:)?" + re.escape(name[1:].encode()) + rb"\s*=\s*[\"']([^\"'<]*)")
     return re.compile(rb"<(?:[^\s<>/]+:)?" + re.escape(name.encode()) + rb"(?:\s[^<>]*)?>([^<]*)<")

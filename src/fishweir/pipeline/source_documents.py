@@ -31,8 +31,9 @@ from fishweir.pipeline.home import Home, open_log
 
 @dataclass(frozen=True, eq=False)
 class SourceDocument:
-    """Its id, its columns where it is a tuple, the names above it before a split, and the
-    document that it is, by `origin_of`: another where a published query passed it on."""
+    """A document: its id, its columns if it is a tuple, the names above it before a split, and its original by
+    `origin_of`, which is another document if a published query passed it on.
+    """
 
     id: str
     values: dict[str, Any] | None
@@ -43,7 +44,7 @@ class SourceDocument:
 
     @cached_property
     def nodes(self) -> list[Element]:
-        """Its elements by node id; a tuple's are made when somebody asks for them."""
+        """Its elements by node id. Those of a tuple are created on demand."""
         if self.values is not None:
             return list(elements(tuple_to_document(self.element, self.values)))
         return list(elements(parse_document(self.body or b"", comments=True)))
@@ -55,7 +56,7 @@ class HasNodes(Protocol):
 
 
 def bind(document: HasNodes, step: Step, position: int) -> tuple[Bound, int | str]:
-    """What a variable at a step is bound to by a node's number, and the id that results show."""
+    """The binding of a variable at a step to a node, given by number, and the id that results show."""
     number = position % ATTRIBUTE
     element = document.nodes[number]
     if not step.is_attribute:
@@ -65,7 +66,7 @@ def bind(document: HasNodes, step: Step, position: int) -> tuple[Bound, int | st
 
 
 def read_document(home: Home, stream: int, number: int) -> SourceDocument:
-    """A document by its stream and its number there; the last ones are remembered."""
+    """A document by its stream and number; the last ones are cached."""
     return _taken_from(open_log(home.streams, stream), stream, number)
 
 
@@ -75,7 +76,7 @@ def _taken_from(log: StreamLog, stream: int, number: int) -> SourceDocument:
 
 
 def taken_of(log: StreamLog, stream: int, numbers: Ints) -> list[SourceDocument]:
-    """Documents whose numbers ascend, read together."""
+    """Documents with ascending numbers, read together."""
     names = [name for name, _ in log.stream.columns]
     columns = ["context", "origin", "problem", "body", *map(column_name, names)]
     found = entries_of(log, numbers, [name for name in columns if name in log.schema.names])
@@ -101,7 +102,7 @@ def _listed(found: pa.Table, name: str) -> list[Any]:
 
 
 def ids_of(log: StreamLog, numbers: Ints) -> pa.StringArray:
-    """The ids of documents whose numbers ascend; nothing else of them is read."""
+    """The ids of documents with ascending numbers; nothing else is read."""
     given = entries_of(log, numbers, ["id"]).column("id").combine_chunks()
     counted = pc.binary_join_element_wise(f"{log.stream.name}-", pc.cast(pa.array(numbers), pa.string()), "")
     return counted if given.null_count == len(given) else pc.if_else(_is_given(given), given, counted)
@@ -112,13 +113,13 @@ def _is_given(ids: pa.Array) -> pa.Array:
 
 
 def values_of(log: StreamLog, numbers: Ints, columns: Sequence[str]) -> dict[str, pa.Array]:
-    """Columns of tuples whose numbers ascend."""
+    """Columns of tuples with ascending numbers."""
     found = entries_of(log, numbers, [column_name(name) for name in columns])
     return {name: found.column(column_name(name)).combine_chunks() for name in columns}
 
 
 def entries_of(log: StreamLog, numbers: Ints, names: list[str]) -> pa.Table:
-    """Some columns of entries whose numbers ascend, segment by segment."""
+    """Some columns of entries with ascending numbers, segment by segment."""
     parts = []
     at = 0
     while at < len(numbers):

@@ -1,8 +1,8 @@
-"""The two stages of a micro-batch, match and probe, on whatever executes their tasks.
+"""The two stages of a micro-batch, match and probe, on any executor.
 
-A micro-batch that is one part is one task: what the first stage keeps stays in memory for the second, and one answer
-goes to the driver. With several parts the second stage begins when the first has ended everywhere, since each part
-probes what all of them have kept.
+A micro-batch with a single part is one task: the state of the first stage stays in memory for the second, and the
+driver gets one answer. With several parts, the second stage begins when the first has ended in all of them, since each
+part probes the state of all parts.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.worker import MatchTask
 
 COUNTED, COUNT_EVERY = 10, 1.0
-"""Micro-batches of a run in all of which values are counted; after them it is one every so many seconds. Plans need to
-know how values are distributed, not how many there were."""
+"""The number of first micro-batches of a run in which all values are counted, and the seconds between counts after
+that. Plans depend on the distribution of values, not on their number.
+"""
 
 Call = Callable[[], Summary]
 
@@ -32,11 +33,11 @@ class Executor(Protocol):
     parallelism: int
 
     def run(self, calls: Sequence[Call]) -> Iterable[Summary]:
-        """What each call returns, in any order."""
+        """The return values of the calls, in any order."""
 
 
 class InlineExecutor:
-    """Runs tasks where it is called, one after the other."""
+    """Runs tasks in the calling thread, one after another."""
 
     def __init__(self, parallelism: int = 1) -> None:
         self.parallelism = parallelism
@@ -52,7 +53,7 @@ def run_stages(
     parts: Sequence[Sequence[LogSlice]],
     check: Callable[[Summary], None],
 ) -> Summary:
-    """What the tasks found; `check` raises where the driver does not see what they wrote."""
+    """The sum of the tasks' summaries; `check` raises an error if the driver does not see the files that they wrote."""
     calls: list[Call] = [partial(match, number, part) for number, part in enumerate(parts)]
     is_one = len(calls) == 1
     summary = _sum(executor, [partial(probe.behind, calls[0])] if is_one else calls)

@@ -1,7 +1,7 @@
-"""State files: what the stages of a plan keep of some documents, one file, a section for each kind.
+"""State files: the state that the stages of a plan keep for some documents, one file with a section for each kind.
 
 A section has the columns that its kind declares (the fields of its state). A file is written once, under a name given
-by micro-batch and partition, mapped into memory by whoever probes it, and removed when no commit names it any more.
+by micro-batch and partition. It is mapped into memory for probing, and removed when no commit names it any more.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from fishweir.evaluate.plan.registry import KINDS
 from fishweir.sealed import Stamp, stamp, writing
 
 States = dict[str, State]
-"""By kind."""
+"""States by kind."""
 
 SUFFIX = ".state"
 WRITTEN, SMALL = 4, 1 << 24
-"""Files of which a process keeps what it wrote, if they are not too large."""
+"""The number of files whose content a process caches after writing them, and their maximum size."""
 
 _written: dict[Path, tuple[Stamp, States]] = {}
 _lock = threading.Lock()
 
 
 def write_states(path: Path, states: Mapping[str, State]) -> str:
-    """Their seal."""
+    """Writes a state file and returns its seal."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {f"{kind}:{name}": array for kind, state in states.items() for name, array in state.arrays().items()}
@@ -44,8 +44,9 @@ def write_states(path: Path, states: Mapping[str, State]) -> str:
 
 
 def cached_states(path: Path) -> States:
-    """Mapped into memory, once per process; what the process has just written itself is there as it was. Only a
-    repeated micro-batch writes a file again."""
+    """The states of a file, mapped into memory once per process. States that the process has just written are returned
+    from memory. Only a repeated micro-batch writes a file again.
+    """
     now, written = stamp(path), _written.get(path)
     return written[1] if written is not None and written[0] == now else _states(path, now)
 

@@ -17,28 +17,28 @@ class Summary:
     matches: int = 0
     aside: int = 0
     files: dict[str, str] = field(default_factory=dict)
-    """Files of results, with their seals."""
+    """Result files with their seals."""
     offsets: dict[str, int] = field(default_factory=dict)
     statistics: dict[str, PathStatistics] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
-    """State files, with their seals."""
+    """State files with their seals."""
     walked: dict[str, StreamCounters] = field(default_factory=dict)
-    """By stream."""
+    """Counters of the walk by stream."""
     lateness: dict[str, Lateness] = field(default_factory=dict)
-    """Of each stream that joins read."""
+    """Lateness of each stream that joins read."""
     shed: dict[str, int] = field(default_factory=dict)
-    """By stream, the entries that were left out."""
+    """By stream, the number of entries that were left out."""
     cut: dict[str, int] = field(default_factory=dict)
-    """By stream, the entries of which patterns were left out."""
+    """By stream, the number of entries with omitted patterns."""
     elements: dict[str, int] = field(default_factory=dict)
-    """By stream, the topmost elements that were left out of its entries."""
+    """By stream, the number of topmost elements that were left out of its entries."""
     host: str = field(default_factory=platform.node)
     hosts: dict[str, str] = field(default_factory=dict)
-    """Of a sum: which host wrote which file."""
+    """In a sum of summaries, the host that wrote each file."""
     seconds: float = 0.0
-    """Of the processor."""
+    """Processor time."""
     fired: Index | None = field(default_factory=dict)
-    """Which queries may have rows in its files."""
+    """The queries that may have rows in the files."""
 
     def add(self, other: Summary) -> None:
         self.documents += other.documents

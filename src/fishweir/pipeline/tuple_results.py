@@ -1,7 +1,7 @@
-"""What select lists show of single tuples, for all results of a batch at once: columns are read, not documents.
+"""Select lists over single tuples, for all results of a batch at once: reads columns instead of documents.
 
-In: a batch of results. Out: the results in order; None where they show something else, which is then made one by one
-(result_batch.py).
+In: a batch of results. Out: the results in order; None if they show something else. Such results are constructed one by
+one (result_batch.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fishweir.pipeline.result_batch import ResultBatch
 
 AT_ONCE = 4096
-"""Results that are made together."""
+"""The number of results that are constructed together."""
 
 
 def tuple_results(batch: ResultBatch) -> Iterator[Result] | None:
@@ -49,7 +49,7 @@ def tuple_results(batch: ResultBatch) -> Iterator[Result] | None:
 
 
 def _outputs(columns: Sequence[Column], values: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
-    """What a select list shows of each tuple."""
+    """The output of a select list for each tuple."""
     names = [name for name, _, _ in columns]
     rows = zip(*(values[str(key)] for _, _, key in columns), strict=True)
     return [dict(zip(names, row, strict=True)) for row in rows]
@@ -62,7 +62,7 @@ def _made(
     outputs: Mapping[int, list[dict[str, Any]]],
     documents: tuple[list[str], list[int], list[int], int],
 ) -> Iterator[Result]:
-    """Queries that show the same of a document share it."""
+    """The results. Queries that show the same of a document share its output."""
     ids, origins, numbers, stream = documents
     given = [([id], origin, (stream, number)) for id, origin, number in zip(ids, origins, numbers, strict=True)]
     bindings: list[dict[str, Any]] = [{} for _ in ids]
@@ -84,7 +84,7 @@ def _made(
 
 
 def _shown(log: StreamLog, stream: int, numbers: Ints) -> tuple[list[str], list[int]] | None:
-    """Ids and origins of documents; None where one of them is none of its stream's tuples."""
+    """Ids and origins of documents; None if one of them is not a tuple of its stream."""
     found = entries_of(log, numbers, [name for name in ("origin", "problem") if name in log.schema.names])
     if "problem" in found.column_names and found.column("problem").null_count < len(found):
         return None

@@ -25,7 +25,7 @@ class WakeUpPipe:
 
     def wait(self, seconds: float) -> None:
         """Waits until it is woken, or was woken since the last call, up to a time limit."""
-        poll = select.poll()  # `select` knows no file numbers above 1,023
+        poll = select.poll()  # `select` does not support file descriptors above 1,023
         poll.register(self._pipe, select.POLLIN)
         if poll.poll(seconds * 1000):
             with suppress(BlockingIOError):

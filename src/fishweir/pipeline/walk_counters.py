@@ -19,7 +19,7 @@ def load_walk_counters(home: Home, stream: int | str) -> StreamCounters:
 
 
 def add_walk_counters(home: Home, totals: dict[str, StreamCounters], walked: Mapping[str, StreamCounters]) -> None:
-    """Adds a micro-batch to the totals, read when a stream first has something."""
+    """Adds a micro-batch to the totals. The totals of a stream are loaded when it first has something to add."""
     for stream, counted in walked.items():
         if stream not in totals:
             totals[stream] = load_walk_counters(home, stream)
@@ -34,7 +34,7 @@ def save_walk_counters(home: Home, totals: Mapping[str, StreamCounters], streams
 def walk_counters_by_source(
     home: Home, streams: Iterable[tuple[int, StreamDefinition]]
 ) -> dict[Source, StreamCounters]:
-    """By stream, and by DTD over all streams that conform to it."""
+    """The counters by stream, and by DTD over all streams that conform to it."""
     found: dict[Source, StreamCounters] = {}
     for id, stream in streams:
         walked = load_walk_counters(home, id)

@@ -1,8 +1,8 @@
 """The match task of a worker: reads its slices of the logs, matches, keeps state, writes results.
 
-In: slices. Out: one file of result rows, one of entries set aside, what later documents may join, and a summary for the
-driver; all under names given by micro-batch and partition. No state of its own: everything follows from the log, the
-segments and the micro-batch.
+In: slices. Out: one file of result rows, one of entries set aside, the state that later documents may join, and a
+summary for the driver. All files are named by micro-batch and partition. The task is stateless: its output depends only
+on the log, the segments and the micro-batch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TUPLES_AT_ONCE = 65_536
 
 @dataclass(frozen=True)
 class MatchTask:
-    """What every partition does; small, since it is sent with every micro-batch."""
+    """The work of every partition. It is small, since it is sent with every micro-batch."""
 
     streams: Path
     plan: Path
@@ -44,13 +44,14 @@ class MatchTask:
     version: int
     batch: int
     marks: Mapping[int, tuple[float, float]]
-    """Of the streams whose lateness is observed: how far they have come, and what is late (event_time.py)."""
+    """For the streams whose lateness is observed: the front, and the time before which items are late (event_time.py).
+    """
     shedding: Mapping[int, StreamShed] = field(default_factory=dict)
-    """Of the streams of which something is left out: what stays."""
+    """The decisions for the streams that are shed."""
     sees_all: bool = False
-    """Whether the queries see all entries, whenever they were registered."""
+    """Whether the queries see all entries, regardless of when they were registered."""
     counts: bool = True
-    """Whether values are counted: not with every micro-batch."""
+    """Whether values are counted, which is not done in every micro-batch."""
 
     def __call__(self, partition: int, slices: Iterable[LogSlice]) -> Summary:
         task = _Partition(self, partition)
@@ -61,7 +62,7 @@ class MatchTask:
 
 @dataclass
 class _Partition:
-    """One partition of a micro-batch while it is worked on."""
+    """The processing of one partition of a micro-batch."""
 
     task: MatchTask
     partition: int
@@ -82,7 +83,7 @@ class _Partition:
         size = TUPLES_AT_ONCE if log.stream.is_tuples else DOCUMENTS_AT_ONCE
         self.summary.offsets[str(part.stream)] = max(part.upto, self.summary.offsets.get(str(part.stream), 0))
         if shed is not None:
-            size = min(TUPLES_AT_ONCE, int(size / shed.keep))  # as many as usual stay
+            size = min(TUPLES_AT_ONCE, int(size / shed.keep))  # so that the usual number is kept
         for start in range(part.after, part.upto, size):
             end = min(start + size, part.upto)
             levels = levels_in(log, start, end, shed)
@@ -94,7 +95,7 @@ class _Partition:
                 self.writer.write(rows)
 
     def _note(self, stream: int, levels: Mapping[int, frozenset[int]], shed: StreamShed | None) -> None:
-        """What is left out, and what evaluated entries lack."""
+        """Records the entries that are left out and those with omitted patterns."""
         for level, numbers in levels.items():
             if level < 0 or (shed and not shed.levels[level].is_full):
                 self.shed += [(stream, number, level) for number in sorted(numbers)]
@@ -121,7 +122,7 @@ class _Partition:
         return batch
 
     def _matched(self, plan: SourcePlan, batch: Batch) -> Batch:
-        """Writes what queries select, and adds to the batch what is matched for others to keep."""
+        """Writes the results of selections, and adds the matches that other kinds keep to the batch."""
         sides = []
         for segment, group, matches in plan.match(batch.witnesses):
             sides.append(matches.sides)
@@ -151,7 +152,7 @@ class _Partition:
         return self.summary
 
     def _write_states(self) -> None:
-        """What this micro-batch and later ones probe."""
+        """Writes the state that this micro-batch and later ones probe."""
         states = {kind: self.plan.stages[kind].merged(kept) for kind, kept in self.kept.items()}
         if states:
             name = f"{self.task.batch:09d}-{self.partition:05d}{SUFFIX}"

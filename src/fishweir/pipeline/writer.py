@@ -1,7 +1,9 @@
-"""What tasks write: result rows and entries set aside, each one Parquet file that appears when it is complete.
+"""The files that tasks write: result rows and entries set aside, one Parquet file each, which appears when it is
+complete.
 
 Names are given by micro-batch and partition, so a repeated task writes the same files again. Small batches are
-gathered: a row group of Parquet has its price. The sets that rows name are stored once, by the hash of their content.
+collected first, since a Parquet row group has a fixed cost. The query sets that rows name are stored once, by the hash
+of their content.
 """
 
 from __future__ import annotations
@@ -28,17 +30,17 @@ SHED = pa.schema([("stream", pa.int32()), ("document", pa.int64()), ("level", pa
 
 ROWS_AT_ONCE = 1 << 16
 RESULTS_AT_ONCE = 1 << 20
-"""What is gathered before it is written."""
+"""The number of results that are collected before they are written."""
 
 
 class ResultWriter:
-    """One file of result rows; `name` says which task's."""
+    """Writes one file of result rows; `name` identifies the task."""
 
     def __init__(self, folder: Path, sets: Path, name: str) -> None:
         self.path, self.sets = folder / f"{name}.parquet", sets
         self.results = 0
         self.fired: Index | None = {}
-        """Which queries its rows name."""
+        """The queries that its rows name."""
         self._writer: pq.ParquetWriter | None = None
         self._named: set[str] = set()
         self._gathered: list[pa.RecordBatch] = []
@@ -84,7 +86,7 @@ class ResultWriter:
             write_arrays(path, {}, {"members": np.ascontiguousarray(members)})
 
     def close(self) -> dict[str, str]:
-        """The files that are there now, with their seals."""
+        """Closes the writer and returns the existing files with their seals."""
         if self._gathered:
             self._flush()
         if self._writer is None:
@@ -119,12 +121,12 @@ _small_set, _mapped_set = lru_cache(4096)(_set), lru_cache(128)(_set)
 
 
 def write_aside(folder: Path, partition: int, rows: Sequence[tuple[int, int, str | None, str]]) -> dict[str, str]:
-    """Entries that could not be evaluated: stream, number, id and reason."""
+    """Writes entries that could not be evaluated: stream, number, id and reason."""
     return _write_entries(folder / f"aside-{partition:05d}.parquet", rows, ASIDE)
 
 
 def write_shed(folder: Path, partition: int, rows: Sequence[tuple[int, int, int]]) -> dict[str, str]:
-    """Entries that were left out under overload, or parts of them: stream, number and level."""
+    """Writes entries that were left out under overload, completely or in part: stream, number and level."""
     return _write_entries(folder / f"shed-{partition:05d}.parquet", rows, SHED)
 
 

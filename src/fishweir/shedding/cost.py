@@ -1,16 +1,16 @@
-"""The cost model of XML streams (utility-driven shedding, section 3): what a shed query costs per topmost element.
+"""The cost model of XML streams (utility-driven shedding, section 3): the cost of a shed query per topmost element.
 
     UPC = ULC + UBC + UMC
 
 - **Locating** (ULC): each start tag that leads to a state costs `transit`, any other one `null`, each end tag
-  `backtrack` (equations 1 and 2). A state that is cut off turns its tags from the first into the second (3 and 4).
-- **Buffering** (UBC): the tokens of the storing pattern set, the topmost of the patterns that are kept, since those
+  `backtrack` (equations 1 and 2). Cutting off a state turns its tags from the first kind into the second (3 and 4).
+- **Buffering** (UBC): the tokens of the storing pattern set. It consists of the topmost kept patterns, since those
   below them are stored with them (equation 5, figure 6).
 - **Manipulation** (UMC): a comparison for each node that a condition reads, and the structural join, a reference for
-  each node that is returned, for the share of elements that pass the conditions. So removing a selection pattern may
-  cost more than it saves: everything passes then.
+  each returned node, for the share of elements that pass the conditions. So removing a selection pattern may cost more
+  than it saves, because then all elements pass.
 
-In: counts per topmost element, gathered by the walk, and constants of the machine. Out: a cost for each shed query.
+In: counts per topmost element, collected by the walk, and constants of the machine. Out: a cost for each shed query.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fishweir.shedding.patterns import PatternTree
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Seconds, or any unit, for each elementary operation."""
+    """Seconds, or any other unit, per elementary operation."""
 
     transit: float
     null: float
@@ -35,7 +35,9 @@ class Constants:
 
 @dataclass(frozen=True, slots=True)
 class PatternCounts:
-    """Of one pattern, per topmost element: its elements, tokens in each, start tags that activate its states."""
+    """For one pattern, per topmost element: its elements, the tokens in each, the start tags that activate its
+    states.
+    """
 
     elements: float
     tokens: float
@@ -46,7 +48,7 @@ class PatternCounts:
 
 @dataclass(frozen=True, slots=True)
 class ElementCounts:
-    """Of a topmost element: all its start tags, those that lead to the root's states, and its patterns."""
+    """For a topmost element: all its start tags, those that lead to the root's states, and its patterns."""
 
     start_tags: float
     root_active: float
@@ -54,7 +56,7 @@ class ElementCounts:
 
 
 def storing_set(tree: PatternTree, kept: Iterable[int]) -> frozenset[int]:
-    """The topmost of the patterns that are kept: what is below them is stored with them (figure 6)."""
+    """The topmost of the kept patterns: those below them are stored with them (figure 6)."""
     patterns = frozenset(kept)
     return frozenset(i for i in patterns if tree.patterns[i].parent not in patterns)
 
@@ -73,7 +75,7 @@ def buffering(tree: PatternTree, counts: ElementCounts, kept: Iterable[int], cos
 
 
 def manipulation(tree: PatternTree, counts: ElementCounts, kept: Iterable[int], cost: Constants) -> float:
-    """UMC: conditions for all, the join for those that pass."""
+    """UMC: conditions for all elements, the join for those that pass."""
     patterns = list(kept)
     selected = [i for i in patterns if tree.patterns[i].selected]
     passing = 1.0
@@ -85,7 +87,7 @@ def manipulation(tree: PatternTree, counts: ElementCounts, kept: Iterable[int], 
 
 
 def unit_cost(tree: PatternTree, counts: ElementCounts, kept: Iterable[int], cost: Constants) -> float:
-    """UPC, of a topmost element; the empty query costs nothing, as in section 5.2."""
+    """UPC of a topmost element; the empty query costs nothing, as in section 5.2."""
     patterns = frozenset(kept)
     if not patterns:
         return 0.0
@@ -94,5 +96,5 @@ def unit_cost(tree: PatternTree, counts: ElementCounts, kept: Iterable[int], cos
 
 
 def saved_locating(counts: ElementCounts, removed: Iterable[int], cost: Constants) -> float:
-    """What cutting off patterns saves: equation 3 minus equation 4."""
+    """The savings from cutting off patterns: equation 3 minus equation 4."""
     return sum(counts.patterns[i].active for i in removed) * (cost.transit - cost.null)

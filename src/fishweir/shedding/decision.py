@@ -1,13 +1,13 @@
 """The shedding decision per stream and micro-batch: made by the driver, carried out by the workers.
 
-A decision is made once per micro-batch for all queries of a stream, so no query is looked at while documents are. It is
-a list of levels: shares of the documents, each with the patterns that are left out of them; what no level takes is left
-out as a whole. Documents are ordered by what they are worth to all queries together, weighted by their subscribers;
-among equals a hash of their numbers decides. The best ones get the fullest level. A decision is written down before its
-micro-batch runs: one that is repeated sheds the same.
+A decision is made once per micro-batch for all queries of a stream, so that no query is examined while documents are
+processed. It is a list of levels: shares of the documents, each with the patterns that are omitted from them. Documents
+without a level are left out completely. Documents are ordered by their value to all queries together, weighted by
+subscribers; a hash of the document number breaks ties. The best documents get the fullest level. A decision is recorded
+before its micro-batch runs, so a repeated micro-batch sheds the same.
 
-Where documents are lists of many topmost elements (units.py), levels are shares of the elements, and each document that
-is kept has elements of all levels.
+If documents are lists of many topmost elements (units.py), levels are shares of the elements, and each kept document
+has elements of all levels.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from fishweir.shedding.suspension import PreferenceGroup, Variant
 from fishweir.shedding.utility import otherwise
 
 MOST_PREFERENCES = 64
-"""Different preferences by value that decide about one stream: those with the most subscribers."""
+"""The maximum number of different preferences by value that decide for a stream: those with the most subscribers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A condition that makes a document worth more: the names of a path, a comparison, and what it adds."""
+    """A condition that makes a document more valuable: the names of a path, a comparison, and the utility."""
 
     path: tuple[str, ...]
     op: str
@@ -43,7 +43,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Valued:
-    """One preference by value: of the conditions that hold the greatest counts, else what is left."""
+    """One preference by value: the greatest utility of the conditions that hold counts, or `otherwise` if none does."""
 
     weight: float
     otherwise: float
@@ -52,8 +52,9 @@ class Valued:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A share of the documents, the return patterns that their results lack, the paths that are not looked for, and
-    those whose conditions are not checked."""
+    """A share of the documents, the return patterns that their results lack, the suspended paths, and the paths whose
+    conditions are not checked.
+    """
 
     share: float
     returns: tuple[str, ...] = ()
@@ -67,24 +68,25 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class StreamShed:
-    """Of one stream: the levels, the fullest first, and what documents are worth. With `allowed`, queries without a
-    preference lose patterns, too."""
+    """The decision for one stream: the levels, the fullest first, and the values of documents. With `allowed`, queries
+    without a preference lose patterns, too.
+    """
 
     levels: tuple[Level, ...]
     valued: tuple[Valued, ...] = ()
     allowed: bool = False
     unit: tuple[str, ...] = ()
-    """The path of the topmost elements, where these have levels, not documents."""
+    """The path of the topmost elements, if these have levels instead of documents."""
     inside: bool = False
-    """Whether elements are left out, not documents."""
+    """Whether elements are left out instead of documents."""
 
     @property
     def keep(self) -> float:
-        """The share of its entries that is evaluated."""
+        """The share of the entries that is evaluated."""
         return min(1.0, sum(level.share for level in self.levels))
 
     def ends(self, whole: int) -> tuple[int, ...]:
-        """Where the share of each level ends in a range, of the elements of documents that are kept."""
+        """The end of the share of each level in a range, for the elements of kept documents."""
         kept = 1.0 if self.inside else self.keep
         return tuple(round(whole * min(1.0, end / kept)) for end in accumulate(level.share for level in self.levels))
 
@@ -122,19 +124,20 @@ class StreamShed:
 
 
 LEFT_OUT, BY_ELEMENT = -1, -2
-"""The level of documents that no level takes, and of those whose elements have levels."""
+"""The level of documents that are left out, and of those whose elements have levels."""
 
 
 def may_shed(allowed: bool, groups: Sequence[PreferenceGroup]) -> bool:
-    """Queries without a preference are degraded only where the stream allows it."""
+    """Whether a stream may be shed: queries without a preference are degraded only if the stream allows it."""
     return allowed or (bool(groups) and all(group.preference is not None for group in groups))
 
 
 def levels_for(
     variants: Sequence[Variant], waiting: int, seconds: float, budget: Budget, may_drop: bool
 ) -> tuple[Level, ...]:
-    """FastShed over the variants of a stream's query set. Documents that do not fit are left out as a whole or, where
-    that is not allowed, get the cheapest variant."""
+    """FastShed over the variants of a stream's query set. Documents that do not fit are left out completely or, if that
+    is not allowed, get the cheapest variant.
+    """
     whole = budget.whole
     costs = [v.matching * budget.matching + v.constructing * budget.constructing for v in variants]
     net = [max(cost - budget.leaving_out, whole / 100) for cost in costs]
@@ -153,7 +156,7 @@ def levels_for(
 
 
 def valued_by(groups: Sequence[PreferenceGroup]) -> tuple[Valued, ...]:
-    """What the queries of a stream say about the values of its documents."""
+    """The preferences of a stream's queries by the values of its documents."""
     found = []
     for group in sorted(groups, key=lambda one: -one.subscribers):
         scores = group.preference.by_value if group.preference else ()
@@ -168,7 +171,7 @@ def _value(pattern: tuple[str, ...], condition: Any, utility: float) -> Value:
 
 
 def worth(shed: StreamShed, values_at: Callable[[tuple[str, ...]], Sequence[str | None]]) -> float:
-    """What one document is worth to all queries together; `values_at` gives its values at a path."""
+    """The value of one document to all queries together; `values_at` returns its values at a path."""
     total = 0.0
     for one in shed.valued:
         holding = [v.utility for v in one.values if any(_holds(text, v) for text in values_at(v.path))]
@@ -181,7 +184,7 @@ def _holds(text: str | None, value: Value) -> bool:
 
 
 def levels_of(numbers: NDArray[np.int64], worths: NDArray[np.float64], levels: Sequence[Level]) -> NDArray[np.int64]:
-    """The level of each of some entries: those worth most first, by a hash of their numbers among equals."""
+    """The level of each entry: the most valuable entries first; a hash of their numbers breaks ties."""
     mixed = (numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)
     order = np.lexsort((mixed, -worths))
     found = np.full(len(numbers), LEFT_OUT, np.int64)

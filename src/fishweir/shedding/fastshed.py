@@ -1,6 +1,6 @@
-"""FastShed (utility-driven shedding, section 5.4, algorithm 1): greedy, by what each candidate alone could reach.
+"""FastShed (utility-driven shedding, section 5.4, algorithm 1): greedy, by the utility of each candidate alone.
 
-A candidate that is faster than the elements arrive reaches its utility times their number, not times its speed:
+If a candidate is faster than the arrival rate, it reaches its utility times that rate, not times its speed:
 
     gamma = utility * min(arrival rate, 1 / cost)
 

@@ -1,9 +1,10 @@
 """OptShed (utility-driven shedding, section 5.3): the best choice, by dynamic programming over cost and elements.
 
-In: candidates with integer costs, the elements that arrived, the budget. Out: the choice with the greatest utility. The
-paper's recursion is over the cost alone; that more elements are not taken than there are is a condition of its problem
-(equation 9), so it is a second dimension here: best[m][c] is the greatest utility of at most m elements at a cost of at
-most c. Time and memory grow with elements times budget, which is why the job uses FastShed.
+In: candidates with integer costs, the number of arrived elements, the budget. Out: the choice with the greatest
+utility. The paper's recursion is over the cost alone. Its problem also requires that a choice takes no more elements
+than there are (equation 9), so the number of elements is a second dimension here: best[m][c] is the greatest utility of
+at most m elements at a cost of at most c. Time and memory grow with elements times budget, which is why the job uses
+FastShed.
 """
 
 from __future__ import annotations

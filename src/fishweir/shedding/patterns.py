@@ -1,9 +1,9 @@
-"""Query pattern trees, and the shed queries that are made from them (utility-driven shedding, section 2).
+"""Query pattern trees and their shed queries (utility-driven shedding, section 2).
 
 In: the shape of a query. Out: its patterns, each an absolute path with its roles: `r` (returned), `s` (selected by a
-condition). Steps that are neither are there for the patterns below them only. A shed query keeps the root and some of
-the patterns; where a pattern goes, those below it go too. So all its leaves are `r` or `s` patterns, as section 2.2
-asks for, and with B patterns there are between B and 2^B shed queries.
+condition). Steps without a role exist only for the patterns below them. A shed query keeps the root and some of the
+patterns; removing a pattern removes those below it. So all leaves are `r` or `s` patterns, as section 2.2 requires, and
+with B patterns there are between B and 2^B shed queries.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AbsolutePath = tuple[Step, ...]
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A path that a query returns or selects by. `parent` is the nearest pattern above it, -1 for none."""
+    """A path that a query returns or selects by. `parent` is the nearest pattern above it, or -1."""
 
     path: AbsolutePath
     returned: bool
@@ -37,7 +37,7 @@ class Pattern:
 
     @property
     def key(self) -> str:
-        """The path as a text: equal patterns of different queries have the same."""
+        """The path as text, equal for equal patterns of different queries."""
         return dotted(self.path)
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ def shed_queries(tree: PatternTree) -> list[frozenset[int]]:
 
 
 def _kept_below(tree: PatternTree, parent: int) -> Iterator[tuple[int, ...]]:
-    """All ways to keep patterns below one: each child goes with all below it, or stays with some of them."""
+    """All ways to keep patterns below one: each child is removed with everything below it, or kept with some of it."""
     ways = [[(), *((child, *below) for below in _kept_below(tree, child))] for child in tree.children(parent)]
     for chosen in product(*ways):
         yield tuple(one for part in chosen for one in part)
@@ -79,7 +79,7 @@ def _kept_below(tree: PatternTree, parent: int) -> Iterator[tuple[int, ...]]:
 
 @lru_cache(maxsize=100_000)
 def to_tree(shape: Shape | Selection) -> PatternTree:
-    """The pattern tree of a query over one stream; of a join that of its first block, which is shed as a whole."""
+    """The pattern tree of a query over one stream. For a join, that of its first block, which is shed as a whole."""
     if isinstance(shape, Selection):
         return _of_columns(shape)
     (block, *_) = shape.blocks
@@ -94,7 +94,7 @@ def to_tree(shape: Shape | Selection) -> PatternTree:
 
 
 def is_alone(shape: object) -> bool:
-    """Whether a query reads one document at a time, so that its patterns are those of one tree."""
+    """Whether a query reads one document at a time, so that its patterns form one tree."""
     if isinstance(shape, Selection):
         return not shape.joins
     return isinstance(shape, Shape) and len(shape.blocks) == 1 and not shape.windows and shape.unless is None
@@ -106,7 +106,7 @@ def places_of(shape: Shape) -> dict[str, AbsolutePath]:
 
 
 def _of_columns(shape: Selection) -> PatternTree:
-    """The columns of an SQL selection; a feed's filter selects and returns items as a whole."""
+    """The pattern tree of an SQL selection's columns. A feed's filter selects and returns items as a whole."""
     roles: dict[AbsolutePath, set[str]] = {}
     for one in shape.filters:
         for path in _compared(one.formula):

@@ -1,7 +1,7 @@
-"""The shedding problem (utility-driven shedding, section 5.2): how many elements are given to each shed query.
+"""The shedding problem (utility-driven shedding, section 5.2): how many elements each shed query gets.
 
-A choice is a vector: x[i] elements are run with candidate i, and what is left over with the empty query. It maximizes
-the sum of utilities while its cost stays within the budget and it takes no more elements than there are.
+A choice is a vector: x[i] elements are evaluated with candidate i, the remaining ones with the empty query. It
+maximizes the sum of utilities, with a cost within the budget and no more elements than there are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Elements by candidate, and those that are dropped."""
+    """Numbers of elements by candidate, and the number of dropped elements."""
 
     counts: tuple[int, ...]
     dropped: int

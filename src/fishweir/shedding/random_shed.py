@@ -1,6 +1,6 @@
 """Random shedding (utility-driven shedding, section 6.2): the original query for as many elements as fit.
 
-It is what relational systems do: whole elements are dropped, whatever they are worth.
+Relational systems do this: they drop whole elements, whatever their value.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fishweir.shedding.problem import Candidate, Choice
 
 
 def random_shed(candidates: Sequence[Candidate], elements: int, budget: float) -> Choice:
-    """The first candidate is the original query."""
+    """The choice of random shedding; the first candidate is the original query."""
     original = candidates[0]
     fit = elements if original.cost <= 0 else int(budget / original.cost + 1e-9)
     counts = [0] * len(candidates)

@@ -1,7 +1,7 @@
 """The output of a shed query: a query's output without some of its patterns.
 
-In: the shape of a query and the patterns that are kept. Out: the outputs without the parts whose patterns are not. An
-element constructor stays, with what is left of its content.
+In: the shape of a query and the kept patterns. Out: the outputs without the parts of the other patterns. An element
+constructor stays, with the rest of its content.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, return
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What is left of a query's output without some patterns: of an SQL selection its columns, else the parts."""
+    """What is left of a query's output without some patterns: the columns of an SQL selection, else the parts."""
 
     parts: tuple[Output, ...]
     columns: frozenset[str]
     left_out: tuple[str, ...]
-    """The patterns that it lacks, as a result names them."""
+    """The omitted patterns, as results name them."""
 
 
 @lru_cache(maxsize=10_000)
 def cut_of(shape: Shape | Selection, returns: frozenset[str], relaxed: frozenset[str] = frozenset()) -> Cut | None:
-    """The output without some return patterns, by their keys, and those below them; None where it stays as it is. Where
-    conditions were not checked, it names them."""
+    """The output without some return patterns, given by their keys, and those below them; None if it does not change.
+    It also names the conditions that were not checked.
+    """
     if not is_alone(shape):
         return None
     tree = to_tree(shape)

@@ -1,9 +1,9 @@
-"""Selection patterns that may be dropped alone (utility-driven shedding, section 2.2).
+"""Selection patterns that can be dropped alone (utility-driven shedding, section 2.2).
 
-The paper's shed queries are sub-queries whose leaves are return or selection patterns. Without a selection pattern its
-condition is not checked: the query returns what it would return and more, and may cost more than before (section 3.2).
-Results that do not satisfy what their query asks for are no use to most, so a condition is given up only if all queries
-that check it say in their preference what it is worth. Such results name it (`left_out`).
+The paper's shed queries are sub-queries whose leaves are return or selection patterns. Without a selection pattern, its
+condition is not checked: the query returns a superset of its results, and may cost more than before (section 3.2).
+Results that do not satisfy their query are useless to most users, so a condition is given up only if all queries that
+check it declare its utility in their preference. Such results name the condition (`left_out`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fishweir.shedding.utility import named
 
 
 def selection_at(shape: Any, preference: Preference | None, key: str) -> int | None:
-    """The selection pattern of a query at a path, if its preference names it and the query can do without."""
+    """The selection pattern of a query at a path, if its preference names it and the query can do without it."""
     if preference is None or not isinstance(shape, Shape) or not is_alone(shape) or shape.alternatives:
         return None
     if shape.formula is not None or any(node.absent for block in shape.blocks for node in block.pattern.walk()):
@@ -38,7 +38,7 @@ def _may_go(tree: Any, place: int, key: str) -> bool:
 def relaxable_at(
     key: str, places: Set[int], groups: Sequence[Any], needed: Mapping[str, Set[int]]
 ) -> tuple[tuple[int, frozenset[int]], ...] | None:
-    """The queries that check a condition at a path, with the pattern that each loses; None where one must check it."""
+    """The queries that check a condition at a path, with the pattern that each loses; None if one must check it."""
     if any(other.startswith(f"{key}.") for other in needed):
         return None
     found = []

@@ -1,13 +1,13 @@
-"""Which patterns a stream's queries can do without, and in which order they are left out (sections 4 and 5, for all
-queries of a stream together).
+"""Determines which patterns a stream's queries can do without, and in which order they are left out (sections 4 and 5,
+for all queries of a stream together).
 
-In: the queries of a stream, counted by shape and preference (groups), and what each pattern costs. Out: a chain of
-variants of the whole query set. Each leaves out one part more than the one before, where the sum of what its queries
-lose, weighted by their subscribers, is least per cost saved. A part is one of three things:
+In: the queries of a stream, counted by shape and preference (groups), and the cost of each pattern. Out: a chain of
+variants of the whole query set. Each variant leaves out one more part than the previous one: the part with the smallest
+loss, summed over its queries and weighted by their subscribers, per cost saved. A part is one of three things:
 
-- a **return pattern**: it is missing in the outputs of the queries that return it, and in nothing else;
-- a **condition**: a path without which some queries cannot be evaluated. They have no results then;
-- a **selection pattern**, as the paper's shed queries may lack one: its condition is not checked, and its queries
+- a **return pattern**: it is missing only from the outputs of the queries that return it;
+- a **condition**: a path without which some queries cannot be evaluated. These queries then have no results;
+- a **selection pattern**, which the paper's shed queries may lack: its condition is not checked, and its queries
   select more (`relaxing.py`).
 
 Queries without a preference lose nothing, unless the stream says `shed allowed`. So a condition is a part only if all
@@ -32,19 +32,20 @@ from fishweir.shedding.relaxing import relaxable_at
 from fishweir.shedding.utility import Utilities, utilities
 
 LONGEST = 32
-"""Variants of a chain."""
+"""The maximum number of variants of a chain."""
 MOST = 256
-"""Parts that are weighed: those that the fewest subscribers lose."""
+"""The maximum number of parts that are weighed: those that the fewest subscribers lose."""
 
 
 Saved = tuple[float, float]
-"""Of the two costs of a document: matching it in a micro-batch, and constructing its outputs."""
+"""The two costs of a document: matching it in a micro-batch, and constructing its outputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreferenceGroup:
-    """Queries over one stream of one shape and preference, None for none, and the subscribers they have together.
-    `taken` says whether somebody takes their outputs as soon as there are any: a delivery, or a query over them."""
+    """Queries over one stream with one shape and preference (None for none), and their total number of subscribers.
+    `taken` says whether their outputs are consumed immediately, by a delivery or by a query over them.
+    """
 
     preference: Preference | None
     subscribers: int
@@ -60,7 +61,7 @@ class PreferenceGroup:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something that can be left out; `losers` are the groups, by place, with the patterns that each loses."""
+    """Something that can be left out; `losers` are the affected groups, by position, with their lost patterns."""
 
     key: str
     is_condition: bool
@@ -71,41 +72,42 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The query set without some parts: what is left of its utility and of its two costs, each from 1 down."""
+    """The query set without some parts: the remaining shares of its utility and of its two costs, each at most 1."""
 
     utility: float = 1.0
     matching: float = 1.0
     constructing: float = 1.0
     returns: tuple[str, ...] = ()
-    """Return patterns that outputs lack."""
+    """Return patterns missing from outputs."""
     conditions: tuple[str, ...] = ()
-    """Paths that are not looked for: none but queries that are not evaluated need them."""
+    """Suspended paths: only queries that are not evaluated need them."""
     relaxed: tuple[str, ...] = ()
     """Paths whose conditions are not checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What can be left out of a stream's queries, whatever it costs; made once per version of the catalog."""
+    """The parts that can be left out of a stream's queries, regardless of cost; computed once per catalog version."""
 
     groups: tuple[PreferenceGroup, ...]
     parts: tuple[Part, ...]
     needed: Mapping[str, set[int]]
-    """By path, the groups that cannot do without it."""
+    """By path, the groups that need it."""
 
     @property
     def weight(self) -> float:
         return sum(group.weight for group in self.groups)
 
     def only(self, gone: Set[int]) -> tuple[str, ...]:
-        """The paths that no others than some groups need."""
+        """The paths that no groups but those in `gone` need."""
         keys = dict.fromkeys(key for place in sorted(gone) for key in needed_paths(self.groups[place].shape))
         return tuple(key for key in keys if self.needed[key] <= gone)
 
 
 def parts_of(groups: Sequence[PreferenceGroup], allowed: bool, conditions: bool = True, made_up: bool = False) -> Parts:
-    """What the queries of a stream may lose; without `conditions`, return patterns only. Where that is `made_up` for, a
-    query keeps its patterns if others read its results: these cannot be completed later."""
+    """The parts that the queries of a stream may lose; without `conditions`, only return patterns. If losses are
+    `made_up` for, a query keeps its patterns if others read its results: these cannot be completed later.
+    """
     losers: defaultdict[str, list[tuple[int, frozenset[int]]]] = defaultdict(list)
     needed: defaultdict[str, set[int]] = defaultdict(set)
     firm: set[str] = set()
@@ -131,8 +133,9 @@ def parts_of(groups: Sequence[PreferenceGroup], allowed: bool, conditions: bool 
 
 
 def chain(found: Parts, weights: Saved, saved: Callable[[Part], Saved]) -> tuple[Variant, ...]:
-    """The variants, the original first. `weights` are the two costs of a document, `saved` the share of each that
-    leaving out a part saves by itself. No output loses its last pattern: an empty result is worth nothing."""
+    """The variants, the original first. `weights` are the two costs of a document, `saved` returns the share of each
+    that leaving out a single part saves. No output loses its last pattern: an empty result has no value.
+    """
     lost: defaultdict[int, frozenset[int]] = defaultdict(frozenset)
     gone: set[int] = set()
     returns: list[str] = []
@@ -165,7 +168,7 @@ def chain(found: Parts, weights: Saved, saved: Callable[[Part], Saved]) -> tuple
 def _lost(
     found: Parts, part: Part, place: int, before: frozenset[int], patterns: frozenset[int], gone: Set[int]
 ) -> float:
-    """What a group loses by a part more than it has lost before, by its subscribers."""
+    """The additional loss of a group by a part, weighted by its subscribers."""
     if place in gone:
         return 0.0
     group = found.groups[place]
@@ -179,7 +182,7 @@ def _is_emptied(shape: Any, lost: frozenset[int]) -> bool:
 
 
 def _ranked(found: Parts, weights: Saved, saved: Callable[[Part], Saved]) -> list[tuple[Part, Saved]]:
-    """Parts that save something, by what is lost per cost saved."""
+    """The parts that save something, ordered by loss per cost saved."""
     rated = []
     for part in found.parts:
         shares = saved(part)
@@ -191,7 +194,7 @@ def _ranked(found: Parts, weights: Saved, saved: Callable[[Part], Saved]) -> lis
 
 
 def loss_of(found: Parts, part: Part) -> float:
-    """What the queries that lose a part lose of their utility, by subscribers."""
+    """The loss of utility of the queries that lose a part, weighted by subscribers."""
     total = 0.0
     for place, patterns in part.losers:
         group = found.groups[place]
@@ -207,7 +210,7 @@ def worth_of(shape: Any, preference: Preference | None) -> Utilities:
 
 @lru_cache(maxsize=100_000)
 def _returned(shape: Any) -> tuple[tuple[str, frozenset[int]], ...]:
-    """The return patterns of a query, each with those that go with it: itself and the returned ones below."""
+    """The return patterns of a query, each with the patterns removed with it: itself and the returned ones below."""
     tree = to_tree(shape)
     places = [i for i, pattern in enumerate(tree.patterns) if pattern.returned]
     return tuple((tree.patterns[i].key, frozenset(j for j in places if tree.is_below(j, i))) for i in places)
@@ -215,7 +218,7 @@ def _returned(shape: Any) -> tuple[tuple[str, frozenset[int]], ...]:
 
 @lru_cache(maxsize=100_000)
 def needed_paths(shape: Any) -> Mapping[str, AbsolutePath]:
-    """The paths without which a query may have no results, of all its sides, by their keys."""
+    """The paths without which a query may have no results, for all its sides, by their keys."""
     if isinstance(shape, Shape):
         sides = [block.pattern for one in (shape, *shape.alternatives) for block in one.blocks]
         return {dotted(path): path for side in sides for path in _paths(side, ())}
@@ -245,7 +248,7 @@ def _mentioned(formula: Formula) -> Iterator[AbsolutePath]:
 
 @lru_cache(maxsize=100_000)
 def is_plain(shape: Any) -> bool:
-    """Whether a query without one of its paths has no results: no alternatives, no absences, nothing negated."""
+    """Whether a query has no results without one of its paths: no alternatives, no absences, no negation."""
     if isinstance(shape, Shape):
         return not shape.alternatives and not any(n.absent for b in shape.blocks for n in b.pattern.walk())
     return isinstance(shape, Selection) and all(_is_conjunction(one.formula) for one in shape.filters)

@@ -1,9 +1,10 @@
-"""Topmost elements: what a decision deals with one by one (utility-driven shedding, section 1).
+"""Topmost elements: the units that a decision treats individually (utility-driven shedding, section 1).
 
-Usually that is a document. Where documents are lists of many elements that the queries of a stream go over, it is such
-an element: the job switches from one set of patterns to another within a document, at the beginning of each element.
+Usually the unit is a document. If documents are lists of many elements that the queries of a stream iterate over, the
+unit is such an element: the job switches between sets of patterns within a document, at the beginning of each element.
 
-In: what the queries of a stream can do without. Out: the path of the elements, as names, if there is one for all.
+In: the parts that the queries of a stream can do without. Out: the path of the elements, as names, if all queries share
+one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from fishweir.shedding.suspension import Parts
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The path of the topmost elements; `is_all` says whether no query looks at anything else in a document."""
+    """The path of the topmost elements; `is_all` says whether queries read nothing else in a document."""
 
     path: AbsolutePath
     is_all: bool
@@ -32,7 +33,7 @@ class Unit:
 
 
 def unit_of(parts: Parts) -> Unit | None:
-    """The elements that all queries go over that may lose something; None where they differ, or are the documents."""
+    """The elements that all queries with losses iterate over; None if they differ, or are the documents."""
     losers = {place for part in parts.parts for place, _ in part.losers} or set(range(len(parts.groups)))
     path = _common(parts.groups[place].shape for place in losers)
     if path is None or len(path) < 2:
@@ -42,7 +43,7 @@ def unit_of(parts: Parts) -> Unit | None:
 
 @lru_cache(maxsize=10_000)
 def context_place(shape: Any) -> int | None:
-    """Which of a result's nodes is the element that a query goes over; None where its results do not have it."""
+    """The position of the element that a query iterates over among a result's nodes; None if it is not among them."""
     if not isinstance(shape, Shape) or not is_alone(shape) or shape.alternatives:
         return None
     root, places = to_tree(shape).root, output_places(shape)

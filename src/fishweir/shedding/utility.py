@@ -1,13 +1,13 @@
 """The utility of patterns and shed queries, from a query's preference (utility-driven shedding, section 4).
 
-Numerical preferences are taken as they are (4.1). The k-th of a ranking is worth 1/2^k (4.2). Patterns without a
-preference (4.3): one with patterns below it is worth the sum of those right below it; leaves are equal, each the least
-that was given, divided by 2^w, w being the number of such leaves. A query's utility is the sum over its patterns,
-normalized by that of the original; the empty query's is 0 (4.4).
+Numerical preferences are used as given (4.1). The k-th pattern of a ranking has utility 1/2^k (4.2). For patterns
+without a preference (4.3): a pattern with patterns below it has the sum of the utilities directly below it; leaves are
+equal, each with the smallest given utility divided by 2^w, where w is the number of such leaves. A query's utility is
+the sum over its patterns, normalized by that of the original; the empty query's is 0 (4.4).
 
 Preferences by value are the paper's future work. The value of a document is the greatest utility among the conditions
-that hold for it. Where none does it is half of the least of them, as for a leaf without a preference. What a shed query
-gives for a document is its normalized utility times that value.
+that hold for it. If none holds, it is half of the smallest one, as for a leaf without a preference. The utility of a
+shed query for a document is its normalized utility times that value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fishweir.shedding.patterns import PatternTree
 
 @dataclass(frozen=True, slots=True)
 class Utilities:
-    """What each pattern of a tree is worth."""
+    """The utility of each pattern of a tree."""
 
     of: tuple[float, ...]
 
@@ -29,7 +29,7 @@ class Utilities:
         return sum(self.of[pattern] for pattern in kept)
 
     def normalized(self, kept: Iterable[int]) -> float:
-        """The share of the original query's utility; an original that is worth nothing loses nothing."""
+        """The share of the original query's utility; an original without utility loses nothing."""
         whole = sum(self.of)
         return self.total(kept) / whole if whole else 1.0
 
@@ -59,7 +59,7 @@ def named(tree: PatternTree, names: Sequence[str]) -> list[int]:
 
 
 def unnamed(tree: PatternTree, preference: Preference) -> list[tuple[str, ...]]:
-    """What a preference names that is no pattern of the query."""
+    """Names in a preference that are not patterns of the query."""
     mentioned = [*(score.pattern for score in preference.by_pattern), *preference.ranking]
     return [names for names in mentioned if not named(tree, names)]
 

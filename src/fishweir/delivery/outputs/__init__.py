@@ -1,1 +1,1 @@
-"""The outputs: what `do NAME ...` and `subscribe ... output NAME ...` can name, one file each."""
+"""The outputs that `do NAME ...` and `subscribe ... output NAME ...` can name, one file each."""

@@ -1,4 +1,4 @@
-"""`append 'FILE'` and `jsonl 'FILE'`: one JSON line per result, or what a stylesheet made of it; exactly once."""
+"""`append 'FILE'` and `jsonl 'FILE'`: one JSON line per result, or the output of a stylesheet; exactly once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fishweir.pipeline.result import Result, json_texts
 
 
 class FileTarget:
-    """What outputs to files have in common."""
+    """The common part of outputs to files."""
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
@@ -29,7 +29,7 @@ class FileTarget:
 
     @staticmethod
     def resolved(arguments: Sequence[str], base: Path) -> tuple[str, ...]:
-        """Files are named whole, since the job may run in another folder."""
+        """The arguments with absolute paths, since the job may run in another folder."""
         whole = os.path.abspath(os.path.join(base, arguments[0]))
         if os.path.isdir(whole) and not whole.endswith(".parquet"):
             raise BadArgument(arguments[0], f"'{arguments[0]}' is a folder")
@@ -42,7 +42,7 @@ class FileTarget:
 
 
 def check_writable(whole: str, written: str) -> None:
-    """BadArgument where no file can be made there: folders are made where they are missing."""
+    """Raises BadArgument if no file can be created at the path. Missing folders are created."""
     known, folder = _folders.get(), os.path.dirname(whole)
     if known is None or folder not in known:
         _check_folder(folder, written)
@@ -52,7 +52,7 @@ def check_writable(whole: str, written: str) -> None:
 
 @contextmanager
 def each_folder_once() -> Iterator[None]:
-    """Within it, a folder that files can be made in is looked at once."""
+    """A context in which each writable folder is checked only once."""
     token = _folders.set(set())
     try:
         yield
@@ -74,7 +74,7 @@ def _check_folder(above: str, written: str) -> None:
 
 class Append(FileTarget):
     together = True
-    """Many of them are sent by one sender (sending_files.py): none takes long."""
+    """One sender sends many of them together (sending_files.py), since none takes long."""
 
     def position(self) -> int:
         return self.path.stat().st_size if self.path.exists() else 0
@@ -91,7 +91,7 @@ class Append(FileTarget):
             os.close(file)
 
     def write(self, text: bytes) -> int:
-        """Writes without waiting for the disk; the open file, for whoever does wait."""
+        """Writes without waiting for the disk, and returns the open file, which the caller can sync."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         try:
             file = os.open(self.path, flags, 0o666)

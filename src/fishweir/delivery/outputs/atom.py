@@ -39,7 +39,7 @@ class Atom(FeedFile):
             link = link_of(one)
             if link is not None:
                 etree.SubElement(entry, f"{ATOM}link", href=link)
-            _add(entry, "content" if link is None else "summary", one.summary)  # RFC 4287: a link or a content
+            _add(entry, "content" if link is None else "summary", one.summary)  # RFC 4287: a link or a content element
             etree.SubElement(entry, TIME).text = repr(one.timestamp)
         return etree.tostring(feed, encoding="utf-8", xml_declaration=True, pretty_print=True)
 

@@ -1,7 +1,8 @@
 """A time limit for whole requests: httpx limits only each step, so a server that sends a byte now and then could take
 forever.
 
-In: a client, and the seconds that a thread's requests have (`within`). Every step of a connection gets what is left.
+In: a client, and the seconds for the requests of a thread (`within`). Every step of a connection gets the remaining
+time.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _limit = threading.local()
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """The requests that this thread makes here end by then."""
+    """A context in which the requests of this thread end after `seconds`."""
     _limit.end = time.monotonic() + seconds
     try:
         yield
@@ -29,7 +30,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def limited(client: httpx.Client) -> httpx.Client:
-    """The client, its connections within the limits of the threads that use them."""
+    """The client, with connections that respect the time limits of the threads that use them."""
     for transport in (client._transport, *client._mounts.values()):
         pool: Any = getattr(transport, "_pool", None)
         if pool is not None:

@@ -26,7 +26,9 @@ class Entry:
 
 
 def entry_of(result: Result, media: str | None = None) -> Entry:
-    """A feed's item gives its own title, link and description; anything else its text, or its columns."""
+    """The entry of a result: a feed's item has its own title, link and description, anything else its text or
+    columns.
+    """
     title, link, summary = "", None, ""
     if media in ("text", "html") or not isinstance(result.output, str | Mapping):
         summary = str(result.output)
@@ -40,7 +42,7 @@ def entry_of(result: Result, media: str | None = None) -> Entry:
 
 
 def id_of(result: Result) -> str:
-    """The same for equal results, whenever they are delivered."""
+    """An id that is the same for equal results, whenever they are delivered."""
     digest = hashlib.sha256(result.to_json().encode()).hexdigest()[:32]
     return f"urn:fishweir:{digest}"
 

@@ -1,6 +1,6 @@
-"""Files that feed readers fetch: the newest results first, at most `MOST` of them, replaced in one step.
+"""Files that feed readers fetch: the newest results first, at most `MOST` of them, replaced atomically.
 
-What is delivered again is known by its id, so a file has each result once.
+Repeated deliveries are recognized by the ids of results, so a file contains each result once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST = 100
 
 
 class FeedFile(FileTarget, NotRewindable, ABC):
-    """`read` and `render` define the format of the file."""
+    """The common part of feed files; `read` and `render` define the format."""
 
     def deliver(self, results: Payload) -> None:
         before = self.read() if self.path.exists() else []
@@ -33,7 +33,7 @@ class FeedFile(FileTarget, NotRewindable, ABC):
 
     @abstractmethod
     def read(self) -> list[Entry]:
-        """The entries of the present file, newest first."""
+        """The entries of the current file, newest first."""
 
     @abstractmethod
     def render(self, name: str, entries: Sequence[Entry], now: float) -> bytes:
@@ -41,7 +41,7 @@ class FeedFile(FileTarget, NotRewindable, ABC):
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Whoever reads it finds the old content or the new one."""
+    """Replaces a file atomically: readers see the old content or the new one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     with temporary.open("wb") as file:
         file.write(content)
@@ -51,10 +51,10 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def moment(seconds: float) -> datetime:
-    """A time that calendars know: timestamps may be any number."""
+    """A time within the range of calendars: timestamps may be any number."""
     return datetime.fromtimestamp(min(max(seconds, 0.0), 253_402_300_799.0), UTC)
 
 
 def link_of(entry: Entry) -> str | None:
-    """Only addresses on the web are links."""
+    """The link of an entry, if it is a web address."""
     return entry.link if entry.link and entry.link.lower().startswith(("http://", "https://")) else None

@@ -1,6 +1,7 @@
-"""`file 'PATH'`: chosen by the extension: `.rss` and `.xml` a feed, `.atom`, `.parquet`; lines of JSON otherwise.
+"""`file 'PATH'`: the extension determines the format: `.rss` and `.xml` a feed, `.atom`, `.parquet`; JSON lines
+otherwise.
 
-With a stylesheet, what it makes of each result is an item of the feed, or is appended.
+With a stylesheet, its output for each result becomes an item of the feed, or is appended.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class File(FileTarget):
         self._made = BY_SUFFIX.get(Path(path).suffix.lower(), Append)(path)
 
     def position(self) -> int | None:
-        """Lines can be taken back; the others know what they have."""
+        """The position of a file of lines, which can be rewound; the other formats recognize repetitions."""
         return self._lines.position() if isinstance(self._made, Append) else None
 
     def rewind(self, position: int) -> None:

@@ -1,8 +1,8 @@
-"""`http 'URL'`: POSTs a JSON array of results; a 2xx answer acknowledges it.
+"""`http 'URL'`: POSTs a JSON array of results; a 2xx response acknowledges it.
 
-The header `Idempotency-Key` is the same however often a delivery is tried. With `secret NAME` it is signed as Standard
-Webhooks say: HMAC-SHA256 of id, timestamp and body. Redirects are not followed, and an answer that is longer than a few
-words is not read. Where the environment names a proxy, httpx goes through it.
+The header `Idempotency-Key` is the same in every attempt of a delivery. With `secret NAME`, the request is signed
+according to Standard Webhooks: HMAC-SHA256 of id, timestamp and body. Redirects are not followed, and responses longer
+than a few words are not read. If the environment names a proxy, httpx uses it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import httpx
 
 PATIENCE, LONGEST = 10.0, 30.0
-"""Seconds for connecting, and for each step of sending and answering; and for a request as a whole."""
+"""Seconds for connecting and for each step of sending and responding; and for a whole request."""
 
 
 class Http(NotRewindable):
@@ -92,7 +92,7 @@ class Http(NotRewindable):
 
 
 def _signing_key(given: str) -> bytes:
-    """Secrets that begin with `whsec_` are base64, as Standard Webhooks write them; others are taken as they are."""
+    """The key for a secret. Secrets with the prefix `whsec_` are base64 (Standard Webhooks), others are used as is."""
     try:
         return (
             base64.b64decode(given.removeprefix("whsec_"), validate=True)
@@ -120,7 +120,7 @@ def client(guard: Guard) -> httpx.Client:
 
 
 def check_url(url: str) -> None:
-    """BadArgument where a URL can never be posted to."""
+    """Raises BadArgument if a URL can never accept a POST."""
     shown = without_secrets(url)
     try:
         parts = urlsplit(shown)
@@ -144,7 +144,7 @@ def host_of(url: str) -> str:
 
 
 def _seconds(after: str | None) -> float | None:
-    """`Retry-After`, a number of seconds or a date."""
+    """The value of `Retry-After`, a number of seconds or a date, in seconds."""
     if not after:
         return None
     if after.strip().isdecimal():

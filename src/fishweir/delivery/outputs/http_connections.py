@@ -1,10 +1,10 @@
-"""POSTs over persistent connections, which dominate the cost of small POSTs.
+"""POSTs over persistent connections, since setting up connections dominates the cost of small POSTs.
 
-A request is one write, whose head is made once per URL; the standard library reads the response.
+A request is one write, whose head is constructed once per URL; the standard library reads the response.
 
-In: a URL, a body and headers. Out: the status and the headers of the answer. A connection goes back to the pool once a
-short answer has been read to its end; a longer one is not read. All steps of a request end by its deadline, also where
-a server sends a byte now and then. With the guard on, connections go to addresses that were checked.
+In: a URL, a body and headers. Out: the status and the headers of the response. A connection returns to the pool once a
+short response has been read to its end; longer responses are not read. All steps of a request end by its deadline, even
+if a server sends a byte now and then. With the guard on, connections go to checked addresses.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from urllib.request import getproxies, proxy_bypass
 from fishweir.guard import Guard
 
 IDLE, KEPT = 30.0, 100
-"""Seconds for which an open connection waits for its next use, and how many of them there are at most."""
+"""Seconds for which an open connection is kept for its next use, and the maximum number of such connections."""
 SHORT = 1 << 16
-"""Bytes of an answer that are read, so that its connection can be used again."""
+"""The maximum number of bytes of a response that are read to reuse the connection."""
 LINGER = 1.0
-"""Seconds that such an answer has once its head is there."""
+"""Seconds for reading such a response after its head."""
 _SAFE = "%/:=&?~#+!$,;'@()*[]"
 
 
 class _Place(NamedTuple):
-    """Where a URL leads: what a connection needs, and how each request begins."""
+    """The destination of a URL: the parameters of a connection, and the beginning of each request."""
 
     secure: bool
     host: str
@@ -47,7 +47,7 @@ class _Place(NamedTuple):
 
 
 class HttpConnections:
-    """Open connections, shared by all threads; one thread at a time uses one."""
+    """Open connections, shared by all threads; each is used by one thread at a time."""
 
     def __init__(self, guard: Guard, patience: float) -> None:
         self.guard, self.patience = guard, patience
@@ -56,7 +56,7 @@ class HttpConnections:
         self._count = 0
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str], end: float) -> tuple[int, Message]:
-        """Status and headers of the answer; `end` is when it has to be there, by the monotonic clock."""
+        """Status and headers of the response, which must arrive by `end` on the monotonic clock."""
         place = _place(url)
         connection = self._taken(place) or _Connection(place, self.guard)
         connection.end, connection.patience = end, self.patience
@@ -73,7 +73,7 @@ class HttpConnections:
                 connection.close()
 
     def _taken(self, place: _Place) -> _Connection | None:
-        """An open connection that the server has not closed meanwhile."""
+        """An open connection that the server has not closed in the meantime."""
         while True:
             with self._lock:
                 idle = self._idle[place[:3]]
@@ -129,7 +129,7 @@ class _Connection:
         return io.BufferedReader(_Reader(self))
 
     def left(self) -> float:
-        """Seconds that the next step has."""
+        """Seconds left for the next step."""
         left = self.end - time.monotonic()
         if left <= 0:
             raise TimeoutError("the request takes too long")
@@ -140,8 +140,9 @@ class _Connection:
             self.plain.close()
 
     def is_free_of(self, answer: http.client.HTTPResponse) -> bool:
-        """Reads the rest of a short answer, so that the connection can be used again; whether it can. What is said is
-        said: nothing that goes wrong from here on makes a failure of it."""
+        """Reads the rest of a short response and returns whether the connection can be reused. The response is already
+        known: errors from here on do not make it a failure.
+        """
         if answer.will_close or (answer.length is not None and answer.length > SHORT):
             return False
         self.end = min(self.end, time.monotonic() + LINGER)
@@ -150,14 +151,14 @@ class _Connection:
         return answer.isclosed()
 
     def is_readable(self) -> bool:
-        """Whether there is something to read where nothing was asked: most likely the end."""
+        """Whether data can be read without a request: most likely the end of the connection."""
         poll = select.poll()
         poll.register(self.plain, select.POLLIN)  # type: ignore[arg-type]  # it has been used
         return bool(poll.poll(0))
 
 
 class _Reader(io.RawIOBase):
-    """Reads an answer, each step within what is left of the time."""
+    """Reads a response, each step within the remaining time."""
 
     def __init__(self, of: _Connection) -> None:
         self.of = of
@@ -196,11 +197,11 @@ def _head(headers: Mapping[str, str], size: int) -> bytes:
 def _context() -> SSLContext:
     import httpx
 
-    return httpx.create_ssl_context()  # the authorities that all requests of this program trust
+    return httpx.create_ssl_context()  # the certificate authorities that all requests of this program trust
 
 
 def has_proxy(url: str) -> bool:
-    """Whether the environment says that requests to a URL go through a proxy."""
+    """Whether the environment names a proxy for a URL."""
     place = _place(url)
     return _has_proxy("https" if place.secure else "http", place.host)
 

@@ -1,10 +1,11 @@
 """`mail 'ADDRESS'` (NiagaraCQ's `MailTo`): a digest of the results since the last one, as text and HTML.
 
-Mail goes through FISHWEIR_SMTP=smtp[s]://[user:password@]host:port. With smtp:// the connection is encrypted wherever
-the server offers that; a password goes only over an encrypted connection or to this machine. The message id is the same
-however often a delivery is tried, so that mail servers may know repetitions.
+Mail is sent through FISHWEIR_SMTP=smtp[s]://[user:password@]host:port. With smtp://, the connection is encrypted if the
+server supports it; a password is sent only over an encrypted connection or to this machine. The message id is the same
+in every attempt of a delivery, so that mail servers can recognize repetitions.
 
-FISHWEIR_MAIL_FROM is the sender; FISHWEIR_URL is where `<URL>/unsubscribe/TOKEN` is answered (see docs/delivery.md).
+FISHWEIR_MAIL_FROM is the sender; FISHWEIR_URL is the address that answers `<URL>/unsubscribe/TOKEN` (see
+docs/delivery.md).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from fishweir.delivery.payload import NotDelivered, NotRewindable, Payload
 
 PATIENCE = 20.0
 MOST = 500
-"""Results that a digest shows; of more it says how many."""
+"""The maximum number of results in a digest; the number of further results is stated."""
 _ADDRESS = re.compile(r"[^@\s<>,;\"()]+@[^@\s<>,;\"()]+")
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -111,7 +112,7 @@ class Server:
 
 
 def digest(address: str, sender: str, payload: Payload) -> EmailMessage:
-    """One message with everything that came since the last one."""
+    """One message with all results since the last one."""
     entries = [entry_of(result, payload.media) for result in payload[:MOST]]
     name = printable(", ".join(payload.feeds[:3]) or payload[0].query)
     more = len(payload) - len(entries)
@@ -131,7 +132,7 @@ def digest(address: str, sender: str, payload: Payload) -> EmailMessage:
 
 
 def unsubscribe_places(token: str, sender: str) -> tuple[str, str]:
-    """Where a reader ends the subscription: with one click, or by a mail to the sender."""
+    """The addresses for unsubscribing: with one click, or by a mail to the sender."""
     base = os.environ.get("FISHWEIR_URL", f"https://{socket.getfqdn()}").rstrip("/")
     return f"{base}/unsubscribe/{token}", f"mailto:{quote(parseaddr(sender)[1], '@')}?subject=unsubscribe%20{token}"
 

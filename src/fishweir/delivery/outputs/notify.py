@@ -1,4 +1,4 @@
-"""`notify 'URL'`: everything that Apprise reaches by a URL: Slack, Telegram, ntfy, SMS and a hundred more.
+"""`notify 'URL'`: all services that Apprise supports: Slack, Telegram, ntfy, SMS and a hundred more.
 
 Tokens in such URLs are secrets: `notify 'tgram://{secret bot}/12345'`.
 """
@@ -13,7 +13,7 @@ from fishweir.delivery.outputs.entries import entry_of
 from fishweir.delivery.payload import NotDelivered, NotRewindable, Payload
 
 MOST = 20
-"""Results that a message shows; of more it says how many."""
+"""The maximum number of results in a message; the number of further results is stated."""
 
 
 class Notify(NotRewindable):
@@ -28,7 +28,7 @@ class Notify(NotRewindable):
         import apprise
 
         if "{secret" in arguments[0]:
-            return  # what the URL will be is not known here
+            return  # the final URL is not known here
         if apprise.Apprise.instantiate(arguments[0], suppress_exceptions=True) is None:
             raise BadArgument(arguments[0], f"'{without_secrets(arguments[0])}' is not a URL that Apprise supports")
 

@@ -1,6 +1,6 @@
-"""`parquet 'FOLDER'`: a folder of Parquet files with the columns of `results().to_arrow()`, a file per delivery.
+"""`parquet 'FOLDER'`: a folder of Parquet files with the columns of `results().to_arrow()`, one file per delivery.
 
-A file is named by the key of its delivery, so that one that is tried again replaces itself: exactly once.
+A file is named by the key of its delivery, so a retry replaces its own file: exactly once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The registry of outputs: maps names to factories, which get the action's arguments. Programs can register their own.
 
-A factory may say more about itself, and the built-in ones do: `check(arguments)` raises BadArgument where arguments
-cannot work, `resolved(arguments, base)` names files whole, `place(arguments)` says to which address and host they go,
-`own` is true where each query has deliveries of its own, `together` where many deliveries are sent by one sender.
+A factory may have further attributes, and the built-in ones do: `check(arguments)` raises BadArgument for invalid
+arguments, `resolved(arguments, base)` makes paths absolute, `place(arguments)` returns the address and host of the
+target, `own` is true if each query has separate deliveries, `together` if one sender sends many deliveries.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BUILT_IN = {
     "parquet": "parquet:Parquet",
     "rss": "rss:Rss",
 }
-"""Modules of this folder and their classes; imported when they are used."""
+"""Modules of this folder and their classes; imported on first use."""
 _NAME = re.compile(r"[^\W\d_](?:[\w.]|-(?!-))*")
 
 
@@ -51,7 +51,7 @@ def _built_in(name: str) -> Factory:
 
 @lru_cache(maxsize=256)
 def _refusal(factory: Factory, count: int) -> str | None:
-    """Why a factory does not take so many arguments; None where it does."""
+    """The reason why a factory does not accept this number of arguments, or None."""
     try:
         inspect.signature(factory).bind(*[""] * count)
     except TypeError as error:
@@ -65,7 +65,9 @@ class Outputs:
         self.guard = Guard.asked(None) if guard is None else guard
 
     def register(self, name: str, factory: Factory) -> None:
-        """Adds an output; QueryError where no statement could name it, or the name is taken by a built-in one."""
+        """Registers an output. Raises QueryError if no statement could name it, or if a built-in output has its
+        name.
+        """
         if not _NAME.fullmatch(name):
             raise QueryError(f"'{name}' cannot be the name of an action: expected one word")
         if name.lower() in BUILT_IN:
@@ -87,7 +89,7 @@ class Outputs:
         return _built_in(name)
 
     def resolved(self, action: Action, base: Path) -> Action:
-        """The action as it is stored; BadArgument or QueryError where it could never be opened."""
+        """The action as it is stored. Raises BadArgument or QueryError if it could never be opened."""
         factory = self._known(action)
         own, _ = split_options(action.arguments)
         if (reason := _refusal(factory, len(own))) is not None:
@@ -103,7 +105,7 @@ class Outputs:
         return Action(action.name, action.arguments, address, host, getattr(factory, "own", False))
 
     def _guard(self, name: str, arguments: Sequence[str], host: str, base: Path) -> None:
-        """Statements of people who are not trusted call no functions and reach only public hosts and files here."""
+        """Refuses functions, and all places but public hosts and allowed files, to statements of untrusted people."""
         if not self.guard.on or name in self._own or not arguments:
             return
         if name == "call":
@@ -122,14 +124,14 @@ class Outputs:
             raise BadArgument(action.name, error.reason) from None
 
     def is_together(self, name: str) -> bool:
-        """Whether deliveries of an output are sent many at a time."""
+        """Whether many deliveries of an output are sent together."""
         try:
             return getattr(self.factory(name), "together", False)
         except QueryError:
             return False
 
     def open(self, name: str, arguments: Sequence[str]) -> tuple[OpenOutput, Options]:
-        """The output, ready to deliver. An output with a `secret` of its own is told its name."""
+        """The output, ready to deliver. An output with its own `secret` gets the secret's name."""
         own, options = split_options(arguments)
         opened = self.factory(name)(*(with_secrets(argument) for argument in own))
         if options.secret is not None and hasattr(opened, "secret"):

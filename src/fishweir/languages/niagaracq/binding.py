@@ -59,12 +59,12 @@ _XML_NAME = re.compile(r"[^\W\d][\w.-]*")
 
 
 def bind(query: QuerySyntax) -> ParsedQuery:
-    """The query's shape and constants; Rejected for unknown variables and the like."""
+    """The query's shape and constants. Raises Rejected for unknown variables and the like."""
     return _Binder().bind(query)
 
 
 class _Binder:
-    """Walks one query in the order of its text, so that slots are numbered as the reader meets them."""
+    """Walks one query in text order, so that slots are numbered in reading order."""
 
     def __init__(self) -> None:
         self._variables: dict[str, Binding] = {}
@@ -94,7 +94,7 @@ class _Binder:
         return ParsedQuery(shape, tuple(self._constants), tuple(self._places), query.clauses)
 
     def _item(self, item: PatternSyntax | ConditionSyntax) -> Block | None:
-        """Binds a pattern or a condition; the block of a pattern."""
+        """Binds a pattern or a condition; returns the block of a pattern."""
         if isinstance(item, PatternSyntax):
             return Block(_source(item.source), self._pattern(item.element))
         if isinstance(item, PredicateSyntax):
@@ -104,7 +104,7 @@ class _Binder:
         return None
 
     def _endless(self) -> SideWindow:
-        """Documents of several sources wait for each other without end."""
+        """An infinite window: documents of several sources wait for each other forever."""
         slot = Slot(len(self._slots), "number")
         self._slots.append(slot)
         self._constants.append(math.inf)
@@ -130,7 +130,7 @@ class _Binder:
         return PatternNode(Step(local_tag(name), "attribute"), (self._term(value),))
 
     def _term(self, token: Token) -> str:
-        """The variable of a place in a pattern: its own, or an anonymous one that equals the constant."""
+        """The variable at a position in a pattern: its own, or an anonymous one that equals the constant."""
         if token.type == "VARIABLE":
             return self._declare(token, "content")
         variable = self._new_variable()
@@ -223,7 +223,7 @@ def _without(node: PatternNode, absent: list[Absence]) -> PatternNode:
 
 
 def _check_joined(shape: Shape, starts: Sequence[int]) -> None:
-    """Something joins each source with the others: documents wait without end, and all combinations are too many."""
+    """Checks that each source is joined with the others: documents wait forever, and all combinations are too many."""
     blocks, conditions = shape.blocks, shape.conditions
     owner = {name: i for i, block in enumerate(blocks) for node in block.pattern.walk() for name in node.variables}
     pairs = [{owner[c.left], owner[c.right]} for c in conditions if isinstance(c.right, str)]
@@ -266,7 +266,7 @@ def _constant(token: Token, kind: LiteralKind) -> Constant:
 
 
 def spaced(content: tuple[Part | Token, ...]) -> list[Part | Token]:
-    """Bare text with one space where it had any towards its neighbours, none at the tag's ends."""
+    """Bare text with one space where it had any next to its neighbors, and none at the ends of the tag."""
     parts: list[Part | Token] = []
     for index, part in enumerate(content):
         if isinstance(part, Token) and part.type == "OUT_TEXT":

@@ -32,7 +32,7 @@ from fishweir.languages.statement_text import Rejected, StatementText
 
 @v_args(inline=True)
 class NiagaraTransformer(ScheduleTransformer):
-    """Trees of niagaracq.lark to syntax nodes."""
+    """Converts trees of niagaracq.lark to syntax nodes."""
 
     def start(
         self,
@@ -121,6 +121,6 @@ GRAMMAR = Grammar("niagaracq/niagaracq.lark", NiagaraTransformer())
 
 
 def parse_query(piece: StatementText) -> ParsedQuery:
-    """A query from `where` to its schedule; Rejected with the place where it does not parse or bind."""
+    """A query from `where` to its schedule. Raises Rejected with the position if it does not parse or bind."""
     query: QuerySyntax = GRAMMAR.parse(piece)
     return bind(with_old(query) if "$old." in piece.text else query)

@@ -1,8 +1,8 @@
 """`$old.p` in XML-QL: the value of $p before the row changed.
 
-In: a query in which $p stands in an element or attribute of the row. Out: the same query with `<old>` beside that
-element, as the documents of changes have it, which binds `$old.p`. `$p < 0.95 * $old.p` compares `<ratio>`, the new
-value divided by the old one, with 0.95.
+In: a query with $p in an element or attribute of the row. Out: the same query with an `<old>` beside that element, as
+in change documents, which binds `$old.p`. `$p < 0.95 * $old.p` compares `<ratio>`, the new value divided by the old
+one, with 0.95.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BEFORE = {f"${part}.": part for part in (OLD, RATIO)}
 
 
 def unscaled(left: Token | ScaledSyntax, op: Token, right: Token | ScaledSyntax) -> PredicateSyntax:
-    """The comparison of a ratio, where one side is a product."""
+    """The comparison of a ratio, if one side is a product."""
     if isinstance(left, ScaledSyntax):
         if isinstance(right, ScaledSyntax):
             raise Rejected("a comparison of two products: one side must be a $variable", _at(right.factor))
@@ -44,7 +44,7 @@ def unscaled(left: Token | ScaledSyntax, op: Token, right: Token | ScaledSyntax)
 
 
 def with_old(query: QuerySyntax) -> QuerySyntax:
-    """The query whose patterns bind the earlier values that it mentions."""
+    """The query with patterns that bind the old values that it mentions."""
     wanted = {str(token): token for token in _mentioned(query) if token.startswith(tuple(BEFORE))}
     items = tuple(
         replace(item, element=_bound(item.element, wanted)) if isinstance(item, PatternSyntax) else item
@@ -57,7 +57,7 @@ def with_old(query: QuerySyntax) -> QuerySyntax:
 
 
 def _bound(element: ElementSyntax, wanted: dict[str, Token]) -> ElementSyntax:
-    """The element with what is wanted of its children and attributes as they were; that is taken from `wanted`."""
+    """The element with the wanted old values of its children and attributes, which are removed from `wanted`."""
     added: list[ElementSyntax] = []
     for prefix, part in BEFORE.items():
         attributes, children = [], []

@@ -65,7 +65,7 @@ class QuerySyntax:
 
 
 def local_tag(tag: str) -> str:
-    """The name without its prefix, typographic apostrophes made plain: `x:Day’s` is `Day's`."""
+    """The name without its prefix, with plain apostrophes for typographic ones: `x:Day’s` is `Day's`."""
     return tag.rpartition(":")[2].replace("’", "'")
 
 

@@ -1,8 +1,8 @@
 """Binding of RoSeS: syntax nodes to the algebra's feeds, with a slot for every constant of a condition.
 
-A condition without variable is about the whole from clause, one without attribute about the whole item.
-A condition on texts with several constants in parentheses is an `or` of one each, so that equal ones are one atom.
-A quoted ISO date under < <= > >=, and a bare one under any comparison, compares as a time, in seconds.
+A condition without a variable applies to the whole from clause, one without an attribute to the whole item. A condition
+on texts with several constants in parentheses is an `or` with one each, so that equal ones are one atom. A quoted ISO
+date under < <= > >=, and a bare one under any comparison, is compared as a time, in seconds.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _COMPARES = "a join compares an attribute of the item with one of the window, su
 
 
 def bind(publication: PublicationSyntax, clauses: Clauses) -> Parsed[FeedQuery]:
-    """The query's shape and constants; Rejected for unknown variables and the like."""
+    """The query's shape and constants. Raises Rejected for unknown variables and the like."""
     return _Binder(publication).bind(clauses)
 
 
 def named(token: Token, what: str) -> str:
-    """The text of a name, quoted or bare; Rejected where it is empty."""
+    """The text of a name, quoted or bare. Raises Rejected if it is empty."""
     name = plain(token).strip()
     if not name:
         raise Rejected(f"{what} has no name", start_of(token))
@@ -67,7 +67,7 @@ def named(token: Token, what: str) -> str:
 
 
 class _Binder:
-    """Walks one publication in the order of its text, so that slots are numbered as the reader meets them."""
+    """Walks one publication in text order, so that slots are numbered in reading order."""
 
     def __init__(self, publication: PublicationSyntax) -> None:
         self._publication = publication
@@ -124,11 +124,11 @@ class _Binder:
         return FeedJoin(window, secondary, variable, condition)
 
     def _link(self, leaf: LeafSyntax, window: FeedWindow) -> Formula:
-        """A condition of a join, between an item and one of the window, or on one of them alone."""
+        """A condition of a join, between an item and an item of the window, or on only one of them."""
         return self._pair(leaf) if isinstance(leaf, PairSyntax) else self._on_one(leaf, window)
 
     def _on_one(self, atom: AtomSyntax, window: FeedWindow) -> Formula:
-        """`title contains 'rock'` is about the item, `window.title contains 'rock'` about one of the window."""
+        """`title contains 'rock'` applies to the item, `window.title contains 'rock'` to an item of the window."""
         operand, block = atom.operand, 0
         if operand is not None and _is_window(operand.attribute):
             if window.items is not None:
@@ -211,7 +211,7 @@ def _speaks_of_all(publication: PublicationSyntax) -> bool:
 
 
 def _window(window: WindowSyntax) -> FeedWindow:
-    """Items are counted, all else is time."""
+    """The window: a number of items, or else a time."""
     amount, unit = window.amount, window.unit
     if unit is not None and unit.lower() in ("item", "items"):
         items = 1.0 if amount is None else float(amount)
@@ -235,7 +235,7 @@ def _operator(token: Token) -> str:
 
 
 def _condition(token: Token, share: Token | None) -> Condition:
-    """The condition on texts of a keyword; Rejected where it takes no share."""
+    """The condition on texts for a keyword. Raises Rejected if it does not accept a share."""
     condition = condition_written(token)
     assert condition is not None, "the grammar knows the registry's keywords only"
     if share is not None and condition.share is None:
@@ -248,7 +248,7 @@ def _is_window(attribute: Token) -> bool:
 
 
 def _part(operand: OperandSyntax, op: Token) -> tuple[RelativePath, Part]:
-    """`year(pubdate)` and `pubdate.year` are the same."""
+    """The attribute and the part of its date; `year(pubdate)` and `pubdate.year` are the same."""
     attribute = operand.attribute
     if operand.part is not None:
         return _some_attribute(attribute, op), cast(Part, operand.part.lower())

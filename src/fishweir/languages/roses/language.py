@@ -45,7 +45,7 @@ FeedStatement = CreateFeed | RegisterFeed | Subscribe | Unsubscribe | DropFeed
 
 @v_args(inline=True)
 class RosesTransformer(ScheduleTransformer):
-    """Trees of roses.lark to syntax nodes."""
+    """Converts trees of roses.lark to syntax nodes."""
 
     def start(self, statement: StatementSyntax) -> StatementSyntax:
         return statement
@@ -128,7 +128,7 @@ def _typed(words: tuple[Token, ...], kind: str) -> Token | None:
 
 
 def _after(words: tuple[Any, ...], keyword: str) -> Token | None:
-    """The word after a keyword, where the keyword is there."""
+    """The word after a keyword, if the keyword occurs."""
     return next((b for a, b in pairwise(words) if a.type == keyword), None)
 
 
@@ -136,7 +136,7 @@ GRAMMAR = Grammar("roses/roses.lark", RosesTransformer())
 
 
 def parse_query(piece: StatementText) -> Parsed[FeedQuery]:
-    """A publication without a name and the clauses after it; Rejected with the place where it is wrong."""
+    """A publication without a name and the clauses after it. Raises Rejected with the position of an error."""
     syntax: StatementSyntax = GRAMMAR.parse(piece)
     if not isinstance(syntax, CreateSyntax) or syntax.name is not None:
         raise Rejected("expected a query that begins with 'from'", 0, syntax=True)
@@ -152,7 +152,7 @@ def parse_feed(piece: StatementText) -> tuple[str, Parsed[FeedQuery]]:
 
 
 def parse_statement(piece: StatementText, line: int = 1, now: float = 0.0) -> FeedStatement:
-    """Any statement of RoSeS; Rejected with the place where it does not parse or bind."""
+    """Any RoSeS statement. Raises Rejected with the position if it does not parse or bind."""
     syntax: StatementSyntax = GRAMMAR.parse(piece)
     match syntax:
         case CreateSyntax(None):

@@ -1,7 +1,8 @@
-"""Constants of conditions: how each is read from its literal, and which slot it fills. Used by RoSeS and SQL. A
-literal's *kind* defines which texts can replace it without changing the query's shape; its reader returns the constant,
-or None for a text that needs a full parse. The binders read constants by the same readers, so a statement found in the
-SkeletonCache is the one that a full parse gives.
+"""Constants of conditions: how each is read from its literal, and which slot it fills. Used by RoSeS and SQL.
+
+A literal's *kind* defines which texts can replace it without changing the query's shape. Its reader returns the
+constant, or None for a text that needs a full parse. The binders use the same readers, so a statement found in the
+SkeletonCache equals the result of a full parse.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ def _number(literal: str) -> float | None:
 
 
 def _time(literal: str) -> float | None:
-    """Seconds of an ISO date, quoted or bare."""
+    """The seconds of an ISO date, quoted or bare."""
     text = _quoted(literal)
     return to_seconds(literal if text is None else text)
 
 
 def _untimed(literal: str) -> str | None:
-    """A text that is no date: a date there would compare as a time."""
+    """A text that is not a date: a date would be compared as a time."""
     text = _quoted(literal)
     return None if text is None or to_seconds(text) is not None else text
 
@@ -65,7 +66,7 @@ def _share(literal: str) -> float | None:
 
 
 def _string(literal: str) -> str | None:
-    """For SQL: double quotes enclose a name."""
+    """A text in SQL, where double quotes enclose a name."""
     return None if literal.startswith('"') else _quoted(literal)
 
 
@@ -82,12 +83,12 @@ def _date(literal: str) -> float | None:
 
 
 def _keyword(literal: str) -> str | None:
-    """`true` and `false`: no literal, but a part of the skeleton."""
+    """`true` and `false`, which are not literals but part of the skeleton."""
     return literal.lower() if literal.isalpha() else None
 
 
 def _count(literal: str) -> float | None:
-    """Of rows: a whole number above 0."""
+    """A number of rows: an integer above 0."""
     number = _number(literal)
     return number if number is not None and number >= 1 and number.is_integer() else None
 
@@ -120,7 +121,7 @@ _NUMERIC = ("number", "time", "share", "date", "interval", "count")
 
 
 def to_seconds(text: str) -> float | None:
-    """Seconds since 1970 of an ISO date with or without a time of day; UTC where it names no zone."""
+    """The seconds since 1970 of an ISO date with or without a time of day; UTC if it has no zone."""
     if not _DATE.fullmatch(text):
         return None
     try:
@@ -162,7 +163,7 @@ class Constants:
     places: list[LiteralPlace] = field(default_factory=list)
 
     def slot(self, literal: str, start: int, kind: Kind) -> Slot:
-        """The slot of a literal; Rejected where its text is none of its kind."""
+        """The slot of a literal. Raises Rejected if its text is not of its kind."""
         if start in self.slots:
             return self.slots[start]
         value = READERS[kind](literal)

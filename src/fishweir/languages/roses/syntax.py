@@ -25,7 +25,7 @@ class UnionSyntax:
 
 @dataclass(frozen=True, slots=True)
 class OperandSyntax:
-    """An attribute, with the part of its date in `year(pubdate)`."""
+    """An attribute, with the part of its date as in `year(pubdate)`."""
 
     attribute: Token
     part: Token | None = None
@@ -33,7 +33,7 @@ class OperandSyntax:
 
 @dataclass(frozen=True, slots=True)
 class AtomSyntax:
-    """`operand op constants`; without operand it is about the whole item, without constants about existence."""
+    """`operand op constants`; without an operand, it applies to the whole item; without constants, to existence."""
 
     operand: OperandSyntax | None
     op: Token

@@ -25,7 +25,7 @@ AGGREGATES = "aggregates are not supported by this version: a query selects sing
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """An identifier as written, and where."""
+    """An identifier as written, with its position."""
 
     text: str
     start: int
@@ -40,10 +40,10 @@ class Columns(ABC):
 
     @abstractmethod
     def path(self, node: exp.Expr) -> RelativePath:
-        """The path of a column; raises Rejected if there is none."""
+        """The path of a column. Raises Rejected if there is none."""
 
     def place(self, node: exp.Expr) -> int:
-        """Where an expression begins; of a call, the place of its first argument or of the query."""
+        """The start of an expression; for a call, that of its first argument or of the query."""
         starts = [found.meta["start"] for found in node.walk() if "start" in found.meta]
         return min(starts, default=0)
 
@@ -104,7 +104,7 @@ class Scope(Columns):
 
 
 def scope_of(table: exp.Expr, query: SqlText) -> Scope:
-    """The source of a from clause; Rejected unless it is one stream."""
+    """The source of a from clause. Raises Rejected unless it is one stream."""
     extra = {key for key, value in table.args.items() if value} - {"this", "db", "catalog", "alias"}
     start = min((word.start for word in words(table, query)), default=0)
     if not isinstance(table, exp.Table) or extra or not isinstance(table.this, exp.Identifier):

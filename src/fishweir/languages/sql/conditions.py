@@ -1,8 +1,8 @@
 """Converts SQL conditions to formulas that are true exactly when SQL's three-valued logic yields true.
 
-A formula's Not makes an unknown atom true, SQL's does not. So negation moves inward here, by De Morgan's laws, which
-hold for three values, and ends in the opposite comparison: `not (x > 5)` is `x <= 5`, false on NULL as both atoms are.
-If there is no opposite (conditions on texts), the value must exist.
+A formula's Not makes an unknown atom true, SQL's does not. Negation therefore moves inward here, by De Morgan's laws,
+which hold for three values, and ends in the opposite comparison: `not (x > 5)` is `x <= 5`, false on NULL as both atoms
+are. If there is no opposite (conditions on texts), the value must exist.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Conditions:
         return _joined(ends, positive)
 
     def _in(self, node: exp.In, positive: bool) -> Formula:
-        """One comparison an element; a NULL in the list makes `not in` unknown wherever it is not false."""
+        """One comparison per element; a NULL in the list makes `not in` unknown wherever it is not false."""
         if not node.expressions:
             raise Rejected("expected a list of constants after 'in', such as (1, 2)", self._place(node))
         value = self._side(node.this)
@@ -128,7 +128,7 @@ class Conditions:
         raise Rejected("expected null, true or false after 'is'", self._place(node.expression))
 
     def _on_texts(self, node: exp.Expr, positive: bool) -> Formula:
-        """`like`, `ilike` and the registry's other conditions: the text after one says which it is."""
+        """`like`, `ilike` and the other registered conditions: the text after one identifies it."""
         constant = node.expression
         infix = self._scope.query.infixes.get(self._place(constant)) if isinstance(node, exp.Glob) else None
         word = type(node).__name__.lower() if infix is None else infix.word.text
@@ -188,7 +188,7 @@ class Conditions:
         return self._constants.slot(self._scope.query.at(start, end), start, kind)
 
     def _number(self, node: exp.Expr) -> Slot:
-        """A number with the sign before it."""
+        """A number with its preceding sign."""
         query, start, sign = self._scope.query, node.meta["start"], ""
         number = query.at(start, node.meta["end"])
         if isinstance(node.parent, exp.Neg):

@@ -1,9 +1,9 @@
 """Infix conditions of SQL: `title contains 'rock'`, for every keyword of the registry (algebra/operators.py).
 
-sqlglot does not support them. A registered word between a column and a quoted text becomes the token of an infix
-operator that it does know and that SQL here has no use for; which condition was meant is found again by the place of
-the text. A column or a number in the place of the text is marked too, so that it can be refused there. A share as in
-`similar(0.8) 'x'` is taken out of the tokens and kept beside it.
+sqlglot does not support them. A registered word between a column and a quoted text is replaced with the token of an
+infix operator that sqlglot knows and that is otherwise unused here. The position of the text identifies the original
+condition. A column or a number in place of the text is marked too, so that it can be refused there. A share as in
+`similar(0.8) 'x'` is removed from the tokens and stored separately.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from fishweir.algebra.operators import Condition, condition_written, keyword_pat
 
 INFIX = TokenType.GLOB
 _OWN = (TokenType.LIKE, TokenType.ILIKE)
-"""Keywords of the registry that sqlglot reads as infix operators by itself."""
+"""Keywords of the registry that sqlglot itself reads as infix operators."""
 _ENDS = (TokenType.STRING, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.R_PAREN)
 _CONSTANTS = (TokenType.STRING, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.VAR)
 _LEADS = (
     TokenType.DOT, TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.WHERE, TokenType.AND, TokenType.OR,
 )  # fmt: skip
-"""What no operand ends with: a word after it is a name, whatever it means elsewhere."""
+"""Tokens that cannot end an operand: a word after one is a name, whatever it means elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,16 @@ class Infix:
 
 
 def spelled(masked: str) -> str:
-    """The text with keywords such as `starts-with` written as one word, `starts_with`, where a quoted text follows."""
+    """The text with keywords such as `starts-with` written as one word, `starts_with`, if a quoted text follows."""
     hyphened = tuple(word for word in keywords() if "-" in word)
     pattern = rf"(?<![\w.\"'-])(?:{keyword_pattern(hyphened)})(?=\s*')"
     return re.sub(pattern, lambda found: found[0].replace("-", "_"), masked, flags=re.IGNORECASE)
 
 
 def marked(tokens: list[Token]) -> tuple[list[Token], dict[int, Infix]]:
-    """The tokens with sqlglot's infix operator for each condition, and the conditions by the places of what follows."""
+    """The tokens with sqlglot's infix operator for each condition, and the conditions by the positions of their
+    texts.
+    """
     found: list[Token] = []
     infixes: dict[int, Infix] = {}
     at = 0

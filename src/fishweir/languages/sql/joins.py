@@ -1,8 +1,8 @@
 """SQL joins: `from R [range 10 seconds], S [rows 100] where ...`, or `R [...] join S [...] on ...`, of any number.
 
 In: the tree of a query with several streams, and the windows in brackets after their names. Out: a Shape with a block
-for each, one formula over the columns of all, the windows and the select list. `[range t]` keeps a tuple for t seconds,
-`[rows n]` while it is among the newest n of its stream, `[range unbounded]` for ever (as in CQL).
+for each stream, one formula over the columns of all, the windows and the select list. `[range t]` keeps a tuple for t
+seconds, `[rows n]` while it is among the newest n of its stream, `[range unbounded]` forever (as in CQL).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class JoinScope(Columns):
-    """The streams of a join; each column names its own."""
+    """The streams of a join; each column names its stream."""
 
     streams: tuple[Stream, ...]
 
@@ -76,7 +76,7 @@ class JoinScope(Columns):
         return in_block(block, steps_of(parts[1:]))
 
     def columns(self, nodes: list[exp.Expr]) -> tuple[Shown, ...]:
-        """A name that several columns would have has its stream before it, as in `*`."""
+        """The columns of the select list. A name that several columns share is prefixed with the stream, as in `*`."""
         found = [(node, part) for node in nodes for part in self._shown(node)]
         often = Counter(part.name for _, part in found if isinstance(part, ColumnOutput))
         found = [
@@ -107,7 +107,7 @@ class JoinScope(Columns):
 def bind_join(
     select: exp.Select, first: exp.Expr, query: SqlText, constants: Constants
 ) -> Callable[[tuple[Slot, ...]], Shape]:
-    """The shape of a join, once its slots are known; Rejected for what does not bind."""
+    """The shape of a join, once its slots are known. Raises Rejected for what does not bind."""
     joins = select.args["joins"]
     scope = _scope([first, *(join.this for join in joins)], query)
     for join in joins:

@@ -35,7 +35,7 @@ _EXPECTING = re.compile(r"Expect(?:ing|ed) (\S+)$")
 
 @v_args(inline=True)
 class ClausesTransformer(ScheduleTransformer):
-    """Trees of sql_clauses.lark to Clauses."""
+    """Converts trees of sql_clauses.lark to Clauses."""
 
     def start(self, clauses: Clauses) -> Clauses:
         return clauses
@@ -45,7 +45,7 @@ CLAUSES = Grammar("sql/clauses.lark", ClausesTransformer())
 
 
 def parse_query(piece: StatementText) -> Parsed[Selection] | Parsed[Shape]:
-    """A query and the clauses after it; Rejected with the place where it does not parse or bind."""
+    """A query and the clauses after it. Raises Rejected with the position if it does not parse or bind."""
     query = read_text(piece.text)
     select = _parse(query)
     source = _source(select, query)
@@ -83,7 +83,7 @@ def _parse(query: SqlText) -> exp.Select:
 
 
 def _source(select: exp.Select, query: SqlText) -> exp.Expr:
-    """The query's first source; everything but columns, source and condition has already been rejected."""
+    """The query's first source; everything except columns, source and condition has already been rejected."""
     unknown = {key for key, value in select.args.items() if value} - _KNOWN
     if unknown:
         raise Rejected(f"'{min(unknown)}' is not supported by this version", 0)
@@ -107,7 +107,7 @@ def _clauses(piece: StatementText, end: int) -> Clauses:
 
 
 def _unparsed(error: ParseError, query: SqlText) -> Rejected:
-    """sqlglot's error in our words: where the text stops making sense and what could have stood there."""
+    """sqlglot's error in Fishweir's words: the position, and what was expected there."""
     found = error.errors[0]
     description, at, word = found["description"] or "", len(found["start_context"] or ""), found["highlight"] or ""
     missing, expecting = _MISSING.match(description), _EXPECTING.match(description)
@@ -125,7 +125,7 @@ def _unparsed(error: ParseError, query: SqlText) -> Rejected:
 
 
 def _continuation(query: SqlText, at: int) -> str:
-    """What may follow a complete part of a query, by the clause that the place is in."""
+    """What may follow a complete part of a query, depending on the clause at the position."""
     where, source = query.first(TokenType.WHERE), query.first(TokenType.FROM)
     if where is not None and where.start < at:
         return "a comparison, 'and', 'or' or the end of the query"

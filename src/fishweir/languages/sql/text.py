@@ -1,10 +1,10 @@
-"""The text of a SQL query before sqlglot sees it: comments, strings and windows masked, unsupported features rejected.
+"""The text of an SQL query before sqlglot sees it: comments, strings and windows masked, unsupported features rejected.
 
-sqlglot uses other quotes and comments than our scripts, so it gets a text of the same length in which comments are
-blank, strings have harmless content and `.5` is one token; binders read the real text at a token's place. A window in
-brackets, `[range 10 seconds]`, becomes blank and is read by `joins`. Conditions on texts, `x contains 'a'`, become an
-infix operator that sqlglot knows (`infix`). Outer joins, subqueries, grouping and the like are refused by their
-keywords, each with its place.
+sqlglot uses different quotes and comments than Fishweir's scripts. It therefore gets a text of the same length in which
+comments are blank, strings have harmless content and `.5` is one token. Binders read the real text at a token's
+position. A window in brackets, `[range 10 seconds]`, becomes blank and is read by `joins`. Conditions on texts, `x
+contains 'a'`, become an infix operator that sqlglot knows (`infix`). Outer joins, subqueries, grouping and the like are
+refused by their keywords, each with its position.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BEFORE_OPERANDS = {
     TokenType.GTE, TokenType.BETWEEN, TokenType.IN, TokenType.LIKE, TokenType.IS, TokenType.L_PAREN,
     TokenType.DASH, TokenType.PLUS, TokenType.STAR, TokenType.SLASH,
 }  # fmt: skip
-"""What is followed by a column or a constant: there `every` is a name, elsewhere it begins a clause."""
+"""Tokens that precede a column or a constant: after them `every` is a name, elsewhere it begins a clause."""
 
 _JOINS = "only inner joins are supported: write 'R [range 10 seconds] join S [range 10 seconds] on ...'"
 _OUTER = (
@@ -85,7 +85,7 @@ class SqlText:
     end: int
     brackets: tuple[Bracket, ...] = ()
     infixes: Mapping[int, Infix] = field(default_factory=dict)
-    """Conditions on texts, by the places of their constants."""
+    """Conditions on texts, by the positions of their constants."""
 
     def at(self, start: int, end: int) -> str:
         """The original text at a token's position."""
@@ -100,7 +100,7 @@ class SqlText:
 
 
 def read_text(text: str) -> SqlText:
-    """The query cut from its clauses; Rejected for what this version does not do."""
+    """The query, separated from its clauses. Raises Rejected for unsupported features."""
     masked = spelled(_MASKED.sub(_mask, text))
     tokens = _tokens(masked)
     brackets = _brackets(tokens)
@@ -151,7 +151,7 @@ def _mask(match: re.Match[str]) -> str:
 
 
 def _length(tokens: list[Token]) -> int:
-    """How many tokens are the query's; the clauses begin after `from`, outside of parentheses."""
+    """The number of tokens of the query; the clauses begin after `from`, outside parentheses."""
     depth, in_from = 0, False
     for index, token in enumerate(tokens):
         kind, before = token.token_type, tokens[index - 1].token_type if index else TokenType.DOT

@@ -28,7 +28,7 @@ TYPES = {alias: name for name, aliases in _ALIASES.items() for alias in aliases.
 FORMATS = ("xml", "csv", "json", "parquet", "feed")
 LATER_FORMATS = ("kafka",)
 ADDED_FORMATS: set[str] = set()
-"""Formats of programs. What the clauses of such a stream mean is theirs to check."""
+"""Formats of programs, which check the clauses of such streams themselves."""
 _EXTENSIONS = {".jsonl": "json", ".ndjson": "json", ".rss": "feed", ".atom": "feed"} | {
     f".{name}": name for name in FORMATS if name != "feed"
 }
@@ -43,7 +43,7 @@ class StreamSyntax:
     at: dict[str, int] = field(default_factory=dict)
 
     def add(self, clause: Token, values: dict[str, Any]) -> None:
-        """Take a clause's values; each clause may be given once."""
+        """Adds a clause's values; each clause may be given once."""
         keyword = clause.lower().split()[0]
         if keyword in self.at:
             raise Rejected(f"'{keyword}' is given twice", _at(clause), syntax=True)
@@ -56,7 +56,7 @@ Clause = tuple[Token, dict[str, Any]]
 
 @v_args(inline=True)
 class StreamTransformer(ScheduleTransformer):
-    """Trees of streams.lark to StreamSyntax."""
+    """Converts trees of streams.lark to StreamSyntax."""
 
     def start(self, _create: Token, _stream: Token, name: Token, *clauses: Clause) -> StreamSyntax:
         syntax = StreamSyntax(name)
@@ -143,7 +143,7 @@ GRAMMAR = Grammar("streams/streams.lark", StreamTransformer())
 
 
 def parse_stream(piece: StatementText) -> StreamDefinition:
-    """The definition that a `create stream` statement gives; Rejected where it contradicts itself."""
+    """The definition in a `create stream` statement. Raises Rejected if it contradicts itself."""
     syntax: StreamSyntax = GRAMMAR.parse(piece)
     if not plain(syntax.name).strip():
         raise Rejected("the stream has no name", _at(syntax.name))
@@ -196,7 +196,7 @@ def _check_feed(stream: StreamDefinition, syntax: StreamSyntax) -> None:
 
 
 def bad_place(place: str) -> str | None:
-    """What is wrong with a place where a feed or an XML document is to be found, or None."""
+    """The error in the location of a feed or an XML document, or None."""
     try:
         url = urlsplit(place)
         url.port  # noqa: B018 (it raises)

@@ -50,7 +50,7 @@ _EMBEDDED = re.compile(r"\{\s*\$(\w+)((?://?@?[\w.:*-]+)*)\s*\}")
 
 
 def bind(query: QuerySyntax) -> ParsedQuery:
-    """The query's shape and constants; Rejected for unknown variables and the like."""
+    """The query's shape and constants. Raises Rejected for unknown variables and the like."""
     binder = _Binder()
     shape = binder.bind(query.fwr)
     return ParsedQuery(shape, tuple(binder.slots.constants), tuple(binder.slots.places), query.clauses)
@@ -58,7 +58,7 @@ def bind(query: QuerySyntax) -> ParsedQuery:
 
 @dataclass
 class _Place:
-    """A node of the tree pattern while it grows."""
+    """A node of the tree pattern under construction."""
 
     step: Step
     variables: list[str] = field(default_factory=list)
@@ -73,7 +73,7 @@ class _Place:
 
 
 class _Binder:
-    """Walks one query in the order of its text, so that slots are numbered as the reader meets them."""
+    """Walks one query in text order, so that slots are numbered in reading order."""
 
     def __init__(self) -> None:
         self.slots = Slots()
@@ -103,7 +103,7 @@ class _Binder:
         return Shape((Block(Source(source), pattern),), tuple(self._conditions), output, tuple(self.slots.slots))
 
     def _outermost(self, binding: BindingSyntax) -> _Place:
-        """The root of the pattern, grown down to the first variable."""
+        """The root of the pattern, extended down to the first variable."""
         self._declared(binding, first=True)
         steps = binding.path.steps
         root = _Place(_step(steps[0]) if steps else ANY_ROOT)
@@ -115,7 +115,7 @@ class _Binder:
         return root
 
     def _declared(self, binding: BindingSyntax, first: bool = False) -> None:
-        """A variable is new, and reads a variable before it."""
+        """Checks that a variable is new and reads an earlier variable."""
         name = binding.variable[1:]
         if name in self._places or name in self._nested:
             raise Rejected(f"{binding.variable} is bound twice", _at(binding.variable))
@@ -131,7 +131,7 @@ class _Binder:
         return self._places[name]
 
     def _grown(self, place: _Place, path: PathSyntax) -> _Place:
-        """New nodes below a place: predicates on one path need not hold for one node."""
+        """Adds new nodes below a place: predicates on one path need not hold for the same node."""
         for step in path.steps:
             place = place.grow(_step(step))
             self._filtered(place, step)
@@ -159,7 +159,7 @@ class _Binder:
         self._conditions.append(Comparison(place.variables[0], _operator(predicate.op), slot))
 
     def _returned(self, parts: tuple[Output, ...]) -> tuple[Output, ...]:
-        """A query that returns its only variable passes it on unchanged."""
+        """The output. A query that returns its only variable passes it on unchanged."""
         names = tuple(self._places)
         if parts == (PathOutput(names[0], ()),) and len(names) == 1:
             return (VariableOutput(names[0]),)

@@ -30,7 +30,7 @@ from fishweir.languages.xquery.syntax import (
 
 @v_args(inline=True)
 class XQueryTransformer(ScheduleTransformer):
-    """Trees of xquery.lark to syntax nodes."""
+    """Converts trees of xquery.lark to syntax nodes."""
 
     def start(self, fwr: FwrSyntax, clauses: Clauses) -> QuerySyntax:
         return QuerySyntax(fwr, clauses)
@@ -123,5 +123,5 @@ GRAMMAR = Grammar("xquery/xquery.lark", XQueryTransformer())
 
 
 def parse_query(piece: StatementText) -> ParsedQuery:
-    """A query from `for` to its clauses; Rejected with the place where it does not parse or bind."""
+    """A query from `for` to its clauses. Raises Rejected with the position if it does not parse or bind."""
     return bind(GRAMMAR.parse(piece))

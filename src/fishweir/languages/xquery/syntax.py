@@ -13,7 +13,7 @@ from fishweir.languages.schedule import Clauses
 
 @dataclass(frozen=True, slots=True)
 class StepSyntax:
-    """A step with the conditions in its brackets; of `text()` only its place."""
+    """A step with the conditions in its brackets; for `text()`, only its position."""
 
     at: int
     step: Step | None
@@ -22,7 +22,7 @@ class StepSyntax:
 
 @dataclass(frozen=True, slots=True)
 class PathSyntax:
-    """Steps from a variable, from a stream, or (`start` None) from the node that brackets belong to."""
+    """Steps from a variable, from a stream, or (`start` is None) from the node that the brackets belong to."""
 
     start: Token | None
     steps: tuple[StepSyntax, ...]
@@ -31,7 +31,7 @@ class PathSyntax:
 
 @dataclass(frozen=True, slots=True)
 class PredicateSyntax:
-    """A path, compared with a constant or only there."""
+    """A path that is compared with a constant, or that must only exist."""
 
     path: PathSyntax
     op: str = ""
@@ -53,7 +53,7 @@ class ElementSyntax:
 
 @dataclass(frozen=True, slots=True)
 class FwrSyntax:
-    """One `for`, with its conditions and what it returns."""
+    """One `for`, with its conditions and its return clause."""
 
     bindings: tuple[BindingSyntax, ...]
     conditions: tuple[PredicateSyntax, ...]

@@ -1,8 +1,8 @@
-"""Axes that go up, as conditions on what is above: `//b/..` is `//*[b]`, and `//b[ancestor::c]` is `//c//b`.
+"""Upward axes as conditions on ancestors: `//b/..` is `//*[b]`, and `//b[ancestor::c]` is `//c//b`.
 
-A route is a path that is rewritten step by step and goes down only. Going up from one of its nodes leads to the node
-before it, or, below a `//`, to one in between, which then becomes a step of its own. So a step up has one or more
-targets, and each is an alternative.
+A route is a path that is rewritten step by step and only goes down. Going up from one of its nodes leads to the
+previous node or, below a `//`, to a node in between, which then becomes a separate step. So an upward step has one or
+more targets, and each is an alternative.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from fishweir.languages.statement_text import Rejected
 from fishweir.languages.xscl.syntax import ComparisonSyntax, ConditionSyntax, RelativeSyntax, StepSyntax, stays
 
 CONTEXT = -1
-"""The place of the node that a relative path begins at."""
+"""The position of the node at which a relative path begins."""
 UP = ("self", "parent", "ancestor", "ancestor-or-self")
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The steps down so far, from the document or from the node of a predicate; `context` are conditions on that."""
+    """The downward steps so far, from the document or from the node of a predicate; `context` contains conditions on
+    that start.
+    """
 
     from_document: bool
     steps: tuple[StepSyntax, ...] = ()
@@ -31,14 +33,14 @@ class Route:
 
     @property
     def is_document(self) -> bool:
-        """Whether it has come no further than the document."""
+        """Whether the route has not left the document node."""
         return self.from_document and not self.steps
 
     def extended(self, step: StepSyntax) -> Route:
         return replace(self, steps=(*self.steps, step))
 
     def conditioned(self, index: int, condition: ConditionSyntax) -> Route:
-        """With a condition on the node at a place."""
+        """The route with a condition on the node at a position."""
         if index == CONTEXT:
             return replace(self, context=(*self.context, condition))
         step = self.steps[index]
@@ -53,8 +55,9 @@ class Route:
         return replace(self, steps=(*self.steps[:index], step, *self.steps[index + 1 :]))
 
     def folded(self, index: int) -> Route | None:
-        """The route to one of its nodes, what came behind it as a condition there; None where there is no such way. The
-        document's is one on its element, as soon as the route goes down again."""
+        """The route to one of its nodes, with the steps after it as a condition there; None if that is impossible. For
+        the document, the condition is on its element, as soon as the route goes down again.
+        """
         kept, behind = self.steps[: index + 1], self.steps[index + 1 :]
         route = replace(self, steps=kept)
         if not behind:
@@ -67,7 +70,7 @@ class Route:
 
 
 def down_again(route: Route, step: StepSyntax) -> Iterator[Route]:
-    """The ways from the document to a step, with the document element first."""
+    """The routes from the document to a step, with the document element first."""
     without = replace(route, context=())
     yield without.extended(replace(step, deep=False))
     if step.deep:
@@ -75,8 +78,9 @@ def down_again(route: Route, step: StepSyntax) -> Iterator[Route]:
 
 
 def on_document_element(comparison: ComparisonSyntax) -> ComparisonSyntax | None:
-    """A comparison whose path begins at the document, as one whose path begins at its element; None where that has no
-    such node."""
+    """A comparison whose path begins at the document, converted to one whose path begins at its element; None if that
+    has no such node.
+    """
     (path,) = comparison.paths
     first = path.steps[0] if path.steps else None
     if first is None or first.axis not in ("child", "descendant") or first.position not in (0, 1, LAST):
@@ -87,7 +91,9 @@ def on_document_element(comparison: ComparisonSyntax) -> ComparisonSyntax | None
 
 
 def targets(route: Route, index: int, step: StepSyntax) -> Iterator[tuple[Route, int]]:
-    """Where a step up leads to from a node of a route: the route, perhaps with a step more, and the place in it."""
+    """The targets of an upward step from a node of a route: the route, possibly with an additional step, and the
+    position in it.
+    """
     if index == CONTEXT:
         if not route.from_document:
             raise Rejected(f"{step.name} leads above the node that the path begins at", step.name.start_pos or 0)
@@ -107,7 +113,7 @@ def targets(route: Route, index: int, step: StepSyntax) -> Iterator[tuple[Route,
 
 
 def narrowed(route: Route, index: int, step: StepSyntax) -> Route | None:
-    """The route with the name test of a step on one of its nodes; None where both cannot pass."""
+    """The route with the name test of a step on one of its nodes; None if no name passes both tests."""
     if step.kind == "node":
         return route
     if index == CONTEXT:
@@ -132,7 +138,7 @@ def _self(step: StepSyntax) -> StepSyntax:
 
 
 def _both(one: Token, two: Token) -> Token | None:
-    """The test that passes what both pass; a name without namespace is any."""
+    """The intersection of two tests; a name without a namespace matches any."""
     (space, name), (other_space, other) = _parted(one), _parted(two)
     if name != "*" != other and name != other:
         return None
@@ -150,7 +156,7 @@ def _parted(name: Token) -> tuple[str | None, str]:
 
 
 def is_led(comparison: ComparisonSyntax) -> bool:
-    """Whether a comparison begins with a step that says something of the node itself, or of one above it."""
+    """Whether a comparison begins with a step that restricts the node itself, or one above it."""
     led = [path for path in comparison.paths if not path.is_variable and _leads(path.steps)]
     if led and len(comparison.paths) > 1:
         step = next(step for step in led[0].steps if step.axis in UP)
@@ -161,14 +167,13 @@ def is_led(comparison: ComparisonSyntax) -> bool:
 
 
 def _leads(steps: tuple[StepSyntax, ...]) -> bool:
-    """Steps to the node itself, as in `./a`, are passed over."""
+    """Whether steps do so; steps to the node itself, as in `./a`, are skipped."""
     first = next((step for step in steps if not stays(step)), None)
     return first is not None and first.axis in UP and not first.deep
 
 
 def without_lead(comparison: ComparisonSyntax) -> tuple[StepSyntax, ComparisonSyntax | None]:
-    """The step that a comparison begins with, and the comparison behind it; None where it is an existing path that ends
-    there."""
+    """The first step of a comparison, and the comparison after it; None if it is an existence test that ends there."""
     (path,) = comparison.paths
     steps = path.steps
     while stays(steps[0]):
@@ -180,7 +185,7 @@ def without_lead(comparison: ComparisonSyntax) -> tuple[StepSyntax, ComparisonSy
 
 
 def from_there(comparison: ComparisonSyntax, lead: StepSyntax) -> ConditionSyntax:
-    """A condition on an ancestor that has come to the node that its path begins at: it is that node, or above it."""
+    """A condition on an ancestor at the node where its path begins: it is that node, or one above it."""
     (path,) = comparison.paths
     place = path.steps.index(lead)
     moved = replace(path, steps=(replace(lead, axis="ancestor-or-self"), *path.steps[place + 1 :]))

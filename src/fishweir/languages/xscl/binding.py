@@ -1,9 +1,9 @@
 """Binding of XSCL: a query block to a tree pattern, with a slot for every constant.
 
-The pattern's nodes are the block's steps and those of its predicates, each path by itself: `[a = 1][a = 2]`
-asks for two nodes, which may be two. The result is the node of the block's last step, unless a select
-clause says otherwise; variables that start with `_` are made here and not shown. What is here binds one block
-after the other into one query; `xscl_joins` goes on from there.
+The pattern's nodes are the block's steps and those of its predicates, each path separately: `[a = 1][a = 2]` requires
+two nodes, which may differ. The result is the node of the block's last step, unless a select clause says otherwise.
+Variables that start with `_` are created here and not shown. This module binds the blocks of a query one after another;
+`joins` continues from there.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from fishweir.languages.xscl.syntax import (
 
 @dataclass
 class Node:
-    """A pattern node while it grows."""
+    """A pattern node under construction."""
 
     step: Step
     variables: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Node:
 
 
 def bind_selection(query: QuerySyntax) -> ParsedQuery:
-    """The shape and constants of a query of one block; Rejected for unknown variables and the like."""
+    """The shape and constants of a query with one block. Raises Rejected for unknown variables and the like."""
     found, slots = expand_query(query), Slots()
     shapes = [Binder(slots, len(found) > 1, query.optional).bind(one) for one in found]
     shape = one_of([replace(shape, slots=tuple(slots.slots)) for shape in shapes])
@@ -81,7 +81,7 @@ def bind_selection(query: QuerySyntax) -> ParsedQuery:
 
 
 def check_alike(shape: Shape, query: QuerySyntax) -> None:
-    """What a variable of the output is must not depend on the alternative: an element, or one attribute."""
+    """Checks that the type of an output variable does not depend on the alternative: an element, or one attribute."""
     shown = [{n: _kind(step) for n, (_, step) in steps_of(part).items()} for part in parts(shape)]
     for name in shape.output_variables:
         if len({kinds[name] for kinds in shown if name in kinds}) > 1:
@@ -95,7 +95,7 @@ def _kind(step: Step) -> tuple[str, str | None] | None:
 
 
 class Binder:
-    """Walks one query in the order of its text, so that slots are numbered as the reader meets them."""
+    """Walks one query in text order, so that slots are numbered in reading order."""
 
     where = "the block does"
     operand = "a path"
@@ -121,7 +121,7 @@ class Binder:
         return Shape((block,), tuple(self._conditions), output)
 
     def _result(self, last: Node, number: int = 0) -> str:
-        """The variable of a block's result; in alternatives one that is the same in all of them."""
+        """The variable of a block's result; the same one in all alternatives."""
         if not self._several:
             return self._variable(last)
         named = [name for name in last.variables if name[0] != "_"]
@@ -141,7 +141,7 @@ class Binder:
         return above.children[0] if steps else above, last
 
     def _path(self, node: Node, steps: tuple[StepSyntax, ...]) -> Node:
-        """Grows the pattern by a path; the node at its end."""
+        """Extends the pattern by a path and returns the node at its end."""
         for step in steps:
             if node.step.is_attribute:
                 raise Rejected("an attribute has no children", at(step.name))
@@ -169,7 +169,7 @@ class Binder:
         node.variables.append(name)
 
     def _variable(self, node: Node) -> str:
-        """A variable of a node, a new one where it has none."""
+        """The variable of a node, a new one if it has none."""
         if not node.variables:
             self._anonymous += 1
             node.variables.append(f"{self._prefix}{self._anonymous}")
@@ -203,7 +203,7 @@ class Binder:
         self._conditions.append(Comparison(compared, op, other))
 
     def _absence(self, node: Node, negation: NotSyntax[ComparisonSyntax]) -> None:
-        """Grows a pattern of its own below the node, and puts it aside as what must be absent."""
+        """Builds a separate pattern below the node and records it as an absence."""
         if node.step.is_attribute and node.step.name == "*":
             raise Rejected("not(...) needs the name of the attribute: '@*' may stand for several", at(negation.word))
         before, self._conditions = self._conditions, []
@@ -257,7 +257,7 @@ class Binder:
         return VariableOutput(self._known(value), content=True)
 
     def _known(self, variable: Token) -> str:
-        """A variable that the output mentions."""
+        """Checks a variable that the output mentions."""
         name = variable_name(variable)
         if name in self._optional and name not in self._nodes:
             return name
@@ -297,7 +297,7 @@ def plain_name(token: Token) -> str:
 
 
 def variable_name(token: Token) -> str:
-    """Without `$`, its primes typed alike."""
+    """The name without `$`, with uniform primes."""
     return token.removeprefix("$").replace("’", "'")
 
 

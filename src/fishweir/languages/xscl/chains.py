@@ -1,10 +1,10 @@
-"""A join that another join reads: what its documents hold, and under which name they are published.
+"""A join that another join reads: the content of its documents, and the name under which they are published.
 
-`A JOIN{p, T} B JOIN{q, U} C` is a join of A and B, published under a name of its own, and a join of that stream with
-C; so is a join in parentheses on either side. A document of the inner join has a child for each variable that is wanted
-further out; inside is the element itself, or the text of the attribute, so that values, paths below it and outputs are
-what they were. Its time is that of the later of its two documents. The name is made of the text, so queries with the
-same inner join share the stream.
+`A JOIN{p, T} B JOIN{q, U} C` is a join of A and B, published under a derived name, and a join of that stream with C.
+The same applies to a join in parentheses on either side. A document of the inner join has a child for each variable
+that an outer join needs. It contains the element itself, or the text of the attribute, so that values, paths below it
+and outputs stay the same. Its time is that of the later of its two documents. The name is derived from the text, so
+queries with the same inner join share the stream.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROOT = "result"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A variable in the document of a join: the tag around it, and whether only its text is there."""
+    """A variable in the document of a join: the tag around it, and whether it is only text."""
 
     tag: str
     variable: str
@@ -40,8 +40,9 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What an inner join publishes; `lasts` are the variables at the ends of the blocks, each with the place of that
-    end, `names` all variables inside it, kept or not, each with its place, `text` its part of the query."""
+    """The output of an inner join; `lasts` are the variables at the ends of the blocks, each with the position of that
+    end, `names` all variables inside it, kept or not, each with its position, `text` its part of the query.
+    """
 
     source: str
     kept: tuple[Kept, ...]

@@ -1,9 +1,9 @@
-"""`or` multiplied out and axes rewritten: a query of XSCL as plain tree patterns, any of which may hold.
+"""Expands `or` and rewrites axes: converts an XSCL query to plain tree patterns, any of which may match.
 
 In: syntax nodes with conditions under and, or, not, and steps on any axis. Out: the same nodes, one for each
-alternative, with steps that go down and conjunctions of comparisons and negated comparisons. A path exists if it does
-for one of the alternatives of its own predicates, so what is negated is expanded too: none of its alternatives may
-hold. What goes up is moved to where it leads (axes.py).
+alternative, with downward steps and conjunctions of comparisons and negated comparisons. A path exists if it does for
+one of the alternatives of its own predicates, so negated conditions are expanded too: none of their alternatives may
+hold. Upward steps are moved to their targets (axes.py).
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ Conjunction = tuple[Literal, ...]
 
 
 def expand_query(query: QuerySyntax) -> list[QuerySyntax]:
-    """The alternatives of a query of one block."""
+    """The alternatives of a query with one block."""
     return [replace(query, block=block) for block in expand_block(query.block)]
 
 
 def expand_block(block: BlockSyntax) -> list[BlockSyntax]:
-    """The alternatives of a block; of a union those of all its parts."""
+    """The alternatives of a block; for a union, those of all its parts."""
     if not block.others and _are_plain(block.steps):
         return [block]
     found = []
@@ -73,7 +73,7 @@ def _check_end(block: BlockSyntax) -> None:
 
 
 def _routes(steps: Iterable[StepSyntax], from_document: bool) -> list[Route]:
-    """The ways that a path may go; a plain one goes as it is."""
+    """The possible routes of a path; a plain path is its only route."""
     steps = tuple(steps)
     if _are_plain(steps):
         return [Route(from_document, steps)]
@@ -84,7 +84,7 @@ def _routes(steps: Iterable[StepSyntax], from_document: bool) -> list[Route]:
 
 
 def _are_plain(steps: tuple[StepSyntax, ...]) -> bool:
-    """Whether a path goes down, and has comparisons of such paths as its predicates."""
+    """Whether a path only goes down, and its predicates are comparisons of such paths."""
     return all(
         step.axis in ("child", "attribute") and not step.kind and all(map(_is_plain, step.conditions)) for step in steps
     )
@@ -97,7 +97,7 @@ def _is_plain(condition: ConditionSyntax) -> bool:
 
 
 def _advance(route: Route, step: StepSyntax, last: bool) -> list[Route]:
-    """The ways with one step more."""
+    """The routes with one more step."""
     if step.kind == "text":
         step = _text(step, route, last)
     match step.axis:
@@ -120,7 +120,7 @@ def _advance(route: Route, step: StepSyntax, last: bool) -> list[Route]:
 
 
 def _text(step: StepSyntax, route: Route, last: bool) -> StepSyntax:
-    """`a/text()` is the text of `a`, which has some."""
+    """`a/text()` is the text of `a`, which must have some."""
     if step.deep or not last or step.axis != "child" or (route.steps and route.steps[-1].attribute):
         raise Rejected("text() is only allowed at the end of a path, for one element", _at(step.name))
     some = ComparisonSyntax(
@@ -141,7 +141,7 @@ def _down(route: Route, step: StepSyntax) -> list[Route]:
 
 
 def _here(route: Route, step: StepSyntax) -> list[Route]:
-    """The node that the route has come to, if it is what a step asks for."""
+    """The current node of the route, if it passes the test of a step."""
     index = len(route.steps) - 1
     found = narrowed(route, index, step)
     if found is None:
@@ -158,8 +158,9 @@ def _with_all(route: Route, index: int, conditions: Iterable[ConditionSyntax]) -
 
 
 def _with(route: Route, index: int, conjunction: Conjunction) -> list[Route]:
-    """The route with conditions on one of its nodes. Those that lead up from there may insert steps above it, so that
-    places are counted from the end."""
+    """The route with conditions on one of its nodes. Upward conditions may insert steps above it, so positions are
+    counted from the end.
+    """
     found, behind = [route], len(route.steps) - index
     for literal in conjunction:
         found = few([new for one in found for new in _attached(one, len(one.steps) - behind, literal)])
@@ -167,8 +168,9 @@ def _with(route: Route, index: int, conjunction: Conjunction) -> list[Route]:
 
 
 def _attached(route: Route, index: int, literal: Literal) -> list[Route]:
-    """The ways to have one condition on a node of a route. One that leads up from the node that a relative path begins
-    at is left to the path that this node is of."""
+    """The possible routes with one condition on a node. A condition that leads up from the start of a relative path is
+    left to the path that contains this node.
+    """
     positive = not isinstance(literal, NotSyntax)
     comparison = literal.part if isinstance(literal, NotSyntax) else literal
     assert isinstance(comparison, ComparisonSyntax)
@@ -190,7 +192,7 @@ def _attached(route: Route, index: int, literal: Literal) -> list[Route]:
 
 
 def _from_document(route: Route, lead: StepSyntax, rest: ComparisonSyntax | None, positive: bool) -> list[Route]:
-    """What a condition says of the document, which has one child, the first node of the route, and no name."""
+    """Applies a condition to the document node, which has one child, the first node of the route, and no name."""
     if lead.kind != "node" or lead.conditions:
         return [] if positive else [route]
     if rest is None:
@@ -202,7 +204,7 @@ def _from_document(route: Route, lead: StepSyntax, rest: ComparisonSyntax | None
 
 
 def _led(route: Route, index: int, lead: StepSyntax, rest: ComparisonSyntax | None, positive: bool) -> list[Route]:
-    """What a condition says of the node that it leads to: its name, the predicates there, and the rest of its path."""
+    """Applies a condition to the node that it leads to: its name, its predicates, and the rest of the path."""
     if not positive and lead.kind != "node":
         return _denied(route, index, lead, rest)
     here = narrowed(route, index, lead)
@@ -215,7 +217,7 @@ def _led(route: Route, index: int, lead: StepSyntax, rest: ComparisonSyntax | No
 
 
 def _denied(route: Route, index: int, lead: StepSyntax, rest: ComparisonSyntax | None) -> list[Route]:
-    """That a node is not of a name, or if it is, that the rest does not hold."""
+    """The routes on which a node does not have a name or, if it does, the rest does not hold."""
     if index != CONTEXT and route.steps[index].attribute:
         return [route]
     of_name = RelativeSyntax(lead.name, (), test=lead.name)
@@ -233,8 +235,9 @@ def _all(conditions: Iterable[ConditionSyntax]) -> list[Conjunction]:
 
 
 def _comparison(comparison: ComparisonSyntax, positive: bool) -> list[Conjunction]:
-    """A comparison holds by one of the alternatives of its operands, and does not where none of them holds. One that
-    leads up is left as it is, for the node that it belongs to."""
+    """The alternatives of a comparison: it holds if one of the alternatives of its operands does, and fails if none
+    does. A comparison that leads up is left as it is, for the node that it belongs to.
+    """
     if is_led(comparison):
         return [(comparison if positive else NotSyntax(_first(comparison), comparison),)]
     found = [
@@ -253,7 +256,7 @@ def _comparison(comparison: ComparisonSyntax, positive: bool) -> list[Conjunctio
 
 
 def _operand(operand: RelativeSyntax | Token | None) -> list[tuple[RelativeSyntax | Token | None, Conjunction]]:
-    """The alternatives of an operand, each with what it asks of the node that it begins at."""
+    """The alternatives of an operand, each with its conditions on the node at which it begins."""
     if not isinstance(operand, RelativeSyntax):
         return [(operand, ())]
     choices = [
@@ -267,7 +270,7 @@ def _operand(operand: RelativeSyntax | Token | None) -> list[tuple[RelativeSynta
 
 
 def _first(comparison: ComparisonSyntax) -> Token:
-    """Where a comparison begins."""
+    """The first token of a comparison."""
     return comparison.left.start if isinstance(comparison.left, RelativeSyntax) else comparison.left
 
 

@@ -1,9 +1,9 @@
 """Binding of XSCL's joins: two blocks, the comparisons between them in value-join normal form, the window.
 
-In: a join and its two sides, each a block or what another join publishes (`trees.py`). Out: a Shape with two blocks
-and a window. Steps on a variable inside a join's predicate grow the pattern below the variable's node, each path by
-itself, so that what is left compares variables with each other (MMQJP section 2). A comparison within one block, or
-with a constant, is a condition of that block. A join without a predicate is over all pairs within its window.
+In: a join and its two sides, each a block or the output of another join (`trees.py`). Out: a Shape with two blocks and
+a window. Steps on a variable inside a join's predicate extend the pattern below the variable's node, each path
+separately, so that the remaining comparisons are between variables (MMQJP section 2). A comparison within one block, or
+with a constant, is a condition of that block. A join without a predicate yields all pairs within its window.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ from fishweir.languages.xscl.syntax import (
 
 
 class JoinBinder(Binder):
-    """Binds the blocks first, then the predicate, which may name the variables of both. The variables that it makes
-    begin with `prefix`."""
+    """Binds the blocks first, then the predicate, which may name the variables of both. Generated variables begin with
+    `prefix`.
+    """
 
     where = "the blocks do"
     operand = "a variable"
@@ -57,12 +58,12 @@ class JoinBinder(Binder):
         self._windows: tuple[SideWindow, ...] = ()
         self._strict = False
         self._taken: dict[str, Token] = {}
-        """Variables of the joins inside the sides, kept or not, and where each is bound."""
+        """Variables of the joins inside the sides, kept or not, and the position where each is bound."""
         self._declared: dict[str, Token] = {}
         self._texts: set[str] = set()
         """Variables that stand for the text of an attribute."""
         self._lasts: list[tuple[Token, Node]] = []
-        """The results of the blocks, each with its place in the text."""
+        """The results of the blocks, each with its position in the text."""
 
     def bind_sides(self, left: BlockSyntax | Derived, right: BlockSyntax | Derived, join: JoinSyntax) -> None:
         self.bind_side(left)
@@ -77,7 +78,7 @@ class JoinBinder(Binder):
             self._bind_block(side)
 
     def to_documents(self) -> Shape:
-        """The join, or its only side, as a query that says no more than which documents match."""
+        """The join, or its only side, as a query that only determines which documents match."""
         return self._shape((TextOutput(""),))
 
     def to_shape(self, query: QuerySyntax) -> Shape:
@@ -86,7 +87,7 @@ class JoinBinder(Binder):
         )
 
     def to_derived(self, wanted: dict[str, Token], lasts: bool, text: str) -> tuple[Shape, Derived]:
-        """The join as a query of its own, which keeps the variables that are wanted later, and what it makes."""
+        """The join as a separate query that keeps the variables needed later, and its output."""
         results = [(self._result(node, i), token, node) for i, (token, node) in enumerate(self._lasts)] if lasts else []
         ends = {name: (token, node) for name, token, node in results}
         places = {name: (token, self._nodes[name]) for name, token in wanted.items() if name in self._nodes} | ends
@@ -111,7 +112,7 @@ class JoinBinder(Binder):
         self._lasts.append((block.last, last))
 
     def _derived(self, left: Derived) -> None:
-        """A side that is a join itself: the variables that its documents have kept."""
+        """Binds a side that is itself a join: the variables that its documents contain."""
         for name, token in left.names:
             self._check_new(name, token)
         root, nodes = Node(holder(ROOT)), dict[str, Node]()
@@ -161,7 +162,9 @@ class JoinBinder(Binder):
         return SideWindow(slot), SideWindow() if join.is_sequence else SideWindow(slot)
 
     def _compare(self, condition: ConditionSyntax) -> bool | None:
-        """Adds a condition of a join; whether it compares variables of two blocks, or of one; None where of none."""
+        """Adds a condition of a join. Returns whether it compares variables of two blocks or of one; None if of
+        none.
+        """
         if isinstance(condition, NotSyntax):
             return self._negation(condition)
         assert isinstance(condition, ComparisonSyntax), "and, or are multiplied out"
@@ -193,7 +196,7 @@ class JoinBinder(Binder):
         return side != other_side
 
     def _negation(self, negation: NotSyntax[ComparisonSyntax]) -> bool | None:
-        """What must not hold: an absence below a variable, or of two variables the opposite comparison."""
+        """Adds a negated condition: an absence below a variable, or for two variables the opposite comparison."""
         comparison = negation.part
         assert isinstance(comparison, ComparisonSyntax)
         operands = [side for side in (comparison.left, comparison.right) if isinstance(side, RelativeSyntax)]
@@ -212,14 +215,14 @@ class JoinBinder(Binder):
         return None
 
     def _check_named(self, name: str, operand: RelativeSyntax) -> None:
-        """A result is over the nodes that value joins compare, and an attribute is known by its name."""
+        """Checks an operand: results contain the nodes that value joins compare, and attributes are known by name."""
         node = next(n for _, root in self._blocks for n in root.walk() if name in n.variables)
         if node.step.is_attribute and node.step.name == "*":
             shown = operand.steps[-1].name if operand.steps else operand.start
             raise Rejected("an attribute that is joined needs a name: '@*' may stand for several", at(shown))
 
     def _there(self, operand: RelativeSyntax | Token) -> None:
-        """An operand that is not compared must only exist; `true` always does."""
+        """Adds an operand that is not compared and must only exist; `true` always does."""
         if isinstance(operand, Token):
             raise Rejected("expected a comparison of variables, such as x = y", at(operand))
         bare = not operand.steps and not operand.conditions
@@ -227,7 +230,7 @@ class JoinBinder(Binder):
             self._operand(operand)
 
     def _operand(self, operand: RelativeSyntax) -> tuple[str, int]:
-        """The variable at the end of an operand and the side that it is on."""
+        """The variable at the end of an operand and its side."""
         name = self._bound(operand.start)
         if name in self._texts and operand.steps:
             raise Rejected("an attribute has no children", at(operand.steps[0].name))
@@ -240,7 +243,7 @@ class JoinBinder(Binder):
 
 
 def opposite(comparison: ComparisonSyntax, operands: Sequence[RelativeSyntax]) -> ComparisonSyntax:
-    """The comparison that holds where this one does not: of two values that are there, equal or not."""
+    """The opposite comparison, for two existing values: equal or not."""
     assert comparison.op is not None
     if any(operand.steps or operand.conditions for operand in operands):
         reason = "not(...) compares two variables, not paths below them: bind the nodes to variables"

@@ -1,8 +1,7 @@
 """XSCL: selections by XPath query blocks, and joins of them (MMQJP section 2).
 
-In comes the text of a query from `select`, `from` or the stream's name on, out comes a ParsedQuery.
-The transformer makes syntax nodes that still know their tokens; `xscl_binding` and `xscl_joins`
-make algebra of them.
+In: the text of a query, starting at `select`, `from` or the stream's name. Out: a ParsedQuery. The transformer creates
+syntax nodes that keep their tokens; `binding` and `joins` turn them into algebra.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ NO_COMPARISON = "expected a comparison of variables, such as x = y"
 
 @v_args(inline=True)
 class XsclTransformer(ScheduleTransformer):
-    """Trees of xscl.lark to syntax nodes."""
+    """Converts trees of xscl.lark to syntax nodes."""
 
     def start(self, *parts: Any) -> QuerySyntax:
         declared = next((part for part in parts if isinstance(part, Namespaces)), Namespaces({}))
@@ -184,7 +183,7 @@ class XsclTransformer(ScheduleTransformer):
 
 
 def _chain(first: BlockSyntax | ChainSyntax, joins: Sequence[JoinSyntax], end: int) -> ChainSyntax:
-    """Joins one after the other, up to `end`. Parentheses around the first of them make no difference."""
+    """Consecutive joins, up to `end`. Parentheses around the first of them make no difference."""
     ends = [*(_at(join.word) for join in joins[1:]), end]
     own = tuple(replace(join, end=end) for join, end in zip(joins, ends if joins else (), strict=True))
     if isinstance(first, ChainSyntax):
@@ -200,7 +199,7 @@ GRAMMAR = Grammar("xscl/xscl.lark", XsclTransformer())
 
 
 def parse_query(piece: StatementText) -> ParsedQuery:
-    """A query from its select clause to its schedule; Rejected with the place where it does not parse or bind."""
+    """A query from its select clause to its schedule. Raises Rejected with the position of an error."""
     return scan_query(piece) or parse_by_grammar(piece)
 
 

@@ -1,9 +1,9 @@
-"""Plain paths by a scanner: what most queries over documents are, read without the grammar.
+"""Reads plain paths, the most common queries over documents, with a scanner instead of the grammar.
 
-In: a text such as `S/a//b[@k = 'x']/c do notify`. Out: what the grammar and the binder make of it, or None where the
-text has anything else in it (variables, axes, functions, `or`, joins, errors): the grammar then decides, and says what
-is wrong. A test compares the two on random texts. `scan_path` leaves the path as it is, for the queries that have it as
-a constant (algebra/path_queries.py).
+In: a text such as `S/a//b[@k = 'x']/c do notify`. Out: the same as from grammar and binder, or None if the text
+contains anything else (variables, axes, functions, `or`, joins, errors): then the grammar decides, and reports errors.
+A test compares the two on random texts. `scan_path` leaves the path as it is, for queries that have it as a constant
+(algebra/path_queries.py).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _QUERY = re.compile(
     r"(?:\Z|(?=\s+(?:distinct|publish|pref|do|start|every|expires?)(?![\w.-])))",
     re.IGNORECASE,
 )
-"""Attributes stand at the end only, and have no predicates."""
+"""Attributes occur only at the end, without predicates."""
 _COMPARED = re.compile(rf"({OPERATOR}) *+(?:({QUOTED})|({NUMBER}))")
 _NAMED = re.compile(rf"create\s++query\s++({NAME})\s++as\s++", re.IGNORECASE)
 _NO_CLAUSES = Clauses()
 
 
 class Scanned(NamedTuple):
-    """A plain path with `0` or `''` for each of its constants, and what stands behind it."""
+    """A plain path with `0` or `''` for each of its constants, and the text after it."""
 
     source: str
     path: str
@@ -48,7 +48,7 @@ class Scanned(NamedTuple):
 
 
 def scan_query(piece: StatementText) -> ParsedQuery | None:
-    """The query of a plain path; None where the grammar is needed."""
+    """The query of a plain path; None if the grammar is needed."""
     found = scan(piece.text)
     if found is None:
         return None
@@ -82,8 +82,7 @@ def scan(text: str, start: int = 0) -> Scanned | None:
 
 
 def is_constant(found: Scanned) -> bool:
-    """Whether a query may have its path as a constant: it does nothing that depends on its own shape, and texts are
-    not ordered."""
+    """Whether a query may have its path as a constant: nothing depends on its own shape, and texts are not ordered."""
     clauses = found.clauses
     if clauses is not _NO_CLAUSES and (clauses.publish or clauses.preference or clauses.distinct):
         return False
@@ -94,7 +93,7 @@ _ORDERED = re.compile(r"[<>]=?''")
 
 
 def scan_statement(text: str, line: int, now: float) -> CreateQuery | None:
-    """`create query NAME as PATH` with the path as a constant; None where anything else is written."""
+    """`create query NAME as PATH` with the path as a constant; None for any other statement."""
     head = _NAMED.match(text)
     found = scan(text, head.end()) if head else None
     if head is None or found is None or not is_constant(found):
@@ -106,14 +105,14 @@ def to_path_query(found: Scanned, name: str, text: str, line: int, now: float) -
     try:
         schedule = found.clauses.schedule(now)
     except Rejected:
-        return None  # a full parse says where
+        return None  # a full parse reports the position
     constants = (found.path, *found.constants)
     return CreateQuery(paths_over(found.source), constants, name, found.clauses.actions, schedule, text, line)
 
 
 @lru_cache(maxsize=1_000)
 def _clauses(text: str) -> Clauses | None:
-    """The clauses behind a path; None where they are wrong, or where an error of theirs would need its place."""
+    """The clauses after a path; None if they are wrong, or if one of their errors would need its position."""
     from fishweir.languages.xscl.language import GRAMMAR
 
     try:

@@ -1,4 +1,4 @@
-"""The constants of one query: a slot for each place in its text, whichever alternatives read it."""
+"""The constants of one query: a slot for each position in its text, whichever alternatives read it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from fishweir.languages.statement_text import Rejected
 
 
 class Slots:
-    """Numbered as the binder meets them. All alternatives of a query share them: where several read one constant, it
-    has one slot."""
+    """Slots, numbered in the order in which the binder visits them. All alternatives of a query share them: a constant
+    that several of them read has one slot.
+    """
 
     def __init__(self) -> None:
         self.slots: list[Slot] = []
@@ -25,7 +26,7 @@ class Slots:
         self._known: dict[int, Slot] = {}
 
     def of_token(self, token: Token) -> Slot:
-        """The slot of a quoted text or a number; NOTHING is the empty text that is not written."""
+        """The slot of a quoted text or a number; NOTHING is the implicit empty text."""
         start = token.start_pos or 0
         if token.type == "NOTHING":
             return self.of_place("string", "", ConstantPlace(start, start, "keyword"))
@@ -37,7 +38,7 @@ class Slots:
         return self.of_place("string" if quoted else "number", constant, place)
 
     def of_text(self, token: Token, condition: Condition) -> Slot:
-        """The slot of a condition's constant; Rejected where it is none of the kind that the condition asks for."""
+        """The slot of a condition's constant. Raises Rejected if it is not of the kind that the condition requires."""
         kind: Any = KINDS[condition.constant]
         constant = READERS[kind](token)
         start = token.start_pos or 0

@@ -1,4 +1,4 @@
-"""Syntax nodes of XSCL: what the transformer makes and the binder reads; they keep their tokens."""
+"""Syntax nodes of XSCL: created by the transformer and read by the binder; they keep their tokens."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ComparisonSyntax:
 
 @dataclass(frozen=True, slots=True)
 class OptionalSyntax(OrSyntax[ComparisonSyntax]):
-    """`[b->x]?`: what is there, with its variables, or that it is not there."""
+    """`[b->x]?`: the existing node with its variables, or its absence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class PositionSyntax:
 
 @dataclass(frozen=True, slots=True)
 class CallSyntax:
-    """A function as it is written, before it becomes a condition."""
+    """A function as written, before it becomes a condition."""
 
     name: Token
     arguments: tuple[RelativeSyntax | Token | CallSyntax | UnionSyntax, ...]
@@ -60,8 +60,9 @@ ConditionSyntax: TypeAlias = "Condition[ComparisonSyntax]"
 
 @dataclass(frozen=True, slots=True)
 class StepSyntax:
-    """A step with its variables and its predicates; all must hold. `deep` is that of `//` before it. Behind
-    `expanding`, all steps go down: the axis is child or attribute, and there are no node tests left."""
+    """A step with its variables and its predicates, all of which must hold. `deep` is set for a preceding `//`. After
+    `expanding`, all steps go down: the axis is child or attribute, and there are no node tests left.
+    """
 
     name: Token
     deep: bool = False
@@ -71,7 +72,7 @@ class StepSyntax:
     variables: tuple[Token, ...] = ()
     conditions: tuple[ConditionSyntax, ...] = ()
     position: int = 0
-    """Which of the siblings that pass the name test it is, from 1; LAST is the last one, 0 any."""
+    """The position among the siblings that pass the name test, from 1; LAST is the last one, 0 any."""
 
     @property
     def attribute(self) -> bool:
@@ -80,14 +81,15 @@ class StepSyntax:
 
 @dataclass(frozen=True, slots=True)
 class RelativeSyntax:
-    """A path from the node of its predicate on; without steps the node itself. `start` is its first token, in the
-    predicate of a join the variable that it goes down from. The conditions are those of the node that it begins at."""
+    """A path from the node of its predicate; without steps, the node itself. `start` is its first token; in the
+    predicate of a join, the variable where it begins. The conditions are those of the node at which it begins.
+    """
 
     start: Token
     steps: tuple[StepSyntax, ...]
     conditions: tuple[ConditionSyntax, ...] = ()
     test: Token | None = None
-    """Inside not(...), a name that the node would have to have."""
+    """Inside not(...), a name that the node would need to have."""
 
     @property
     def is_variable(self) -> bool:
@@ -96,7 +98,7 @@ class RelativeSyntax:
 
 @dataclass(frozen=True, slots=True)
 class BlockSyntax:
-    """A block; `variables` are those of the whole document, `others` of a union the blocks beside the first."""
+    """A block; `variables` are those of the whole document, `others` the further blocks of a union."""
 
     source: Token
     steps: tuple[StepSyntax, ...]
@@ -110,7 +112,7 @@ class BlockSyntax:
 
 @dataclass(frozen=True, slots=True)
 class WindowSyntax:
-    """The T of a join in seconds, with its place in the text."""
+    """The T of a join in seconds, with its position in the text."""
 
     seconds: float
     place: ConstantPlace
@@ -118,8 +120,7 @@ class WindowSyntax:
 
 @dataclass(frozen=True, slots=True)
 class JoinSyntax:
-    """`JOIN{conditions, window} block`, FOLLOWED BY or NOT FOLLOWED BY; `end` is where the text of its right side
-    ends."""
+    """`JOIN{conditions, window} block`, FOLLOWED BY or NOT FOLLOWED BY; `end` is the end of its right side's text."""
 
     word: Token
     conditions: tuple[ConditionSyntax, ...]
@@ -138,7 +139,7 @@ class JoinSyntax:
 
 @dataclass(frozen=True, slots=True)
 class ChainSyntax:
-    """A block and the joins behind it, one after the other, in parentheses."""
+    """A block and the joins after it, one after another, in parentheses."""
 
     block: BlockSyntax
     joins: tuple[JoinSyntax, ...]
@@ -155,7 +156,7 @@ class ElementSyntax:
 
 @dataclass(frozen=True, slots=True)
 class Namespaces:
-    """What `with namespace p = 'uri'` declares."""
+    """The declarations of `with namespace p = 'uri'`."""
 
     prefixes: Mapping[str, str]
 
@@ -166,7 +167,7 @@ class Namespaces:
 
 @dataclass(frozen=True, slots=True)
 class QuerySyntax:
-    """`select` None is `*`."""
+    """A query; `select` is None for `*`."""
 
     select: tuple[ElementSyntax | Token, ...] | None
     block: BlockSyntax
@@ -178,7 +179,7 @@ class QuerySyntax:
 
 
 def comparisons(condition: ConditionSyntax) -> Iterator[ComparisonSyntax]:
-    """What a condition is made of, whether it must hold or not."""
+    """The comparisons in a condition, negated or not."""
     match condition:
         case NotSyntax(_, part):
             yield from comparisons(part)
@@ -190,12 +191,12 @@ def comparisons(condition: ConditionSyntax) -> Iterator[ComparisonSyntax]:
 
 
 def stays(step: StepSyntax) -> bool:
-    """Whether a step leads to the node itself and says nothing of it, as in `./a`."""
+    """Whether a step leads to the node itself without restricting it, as in `./a`."""
     return step.axis == "self" and step.kind == "node" and not (step.deep or step.conditions or step.variables)
 
 
 def last_token(node: Any) -> int:
-    """Where the last token of some syntax ends."""
+    """The end of the last token of some syntax."""
     if isinstance(node, Token):
         return node.end_pos or 0
     if is_dataclass(node) and not isinstance(node, type):
@@ -213,7 +214,7 @@ def changed(node: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def nodes_of(node: Any) -> Iterator[Any]:
-    """All syntax nodes below a node, and itself."""
+    """A syntax node and all nodes below it."""
     if isinstance(node, tuple):
         for part in node:
             yield from nodes_of(part)

@@ -1,9 +1,9 @@
-"""Several joins in one XSCL query, with or without parentheses: each but the outermost is a query of its own.
+"""Several joins in one XSCL query, with or without parentheses: each but the outermost becomes a separate query.
 
-In: a query of two or more blocks. Out: the outermost join, and before it those that it reads, from the inside out, each
-published under a name of its own (`chains.py`). `A JOIN{..} B JOIN{..} C` is `(A JOIN{..} B) JOIN{..} C`.
-`A NOT FOLLOWED BY{p, T} B` is A over a stream of its own: that of the documents of A whose window has passed without a
-match, a result of `A FOLLOWED BY{p, T} B`.
+In: a query with two or more blocks. Out: the outermost join, preceded by those that it reads, from the inside out, each
+published under a derived name (`chains.py`). `A JOIN{..} B JOIN{..} C` is `(A JOIN{..} B) JOIN{..} C`. `A NOT FOLLOWED
+BY{p, T} B` is A over a derived stream: that of the documents of A whose window has ended without a match, a result of
+`A FOLLOWED BY{p, T} B`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from fishweir.languages.xscl.syntax import BlockSyntax, ChainSyntax, JoinSyntax,
 CLAUSES = re.compile(r"(?<![\w.-])(?:publish|do|start|every|expires?|pref)(?![\w.-])", re.IGNORECASE)
 """What may follow a query; see schedule.lark."""
 Wanted = dict[str, Token]
-"""Variables that are read further out, each with its first mention."""
+"""Variables that outer joins read, each with its first mention."""
 
 
 def bind_joins(query: QuerySyntax, text: str) -> ParsedQuery:
-    """The shape and constants of the outermost join, with the joins inside it; Rejected for what does not bind."""
+    """The shape and constants of the outermost join, with the joins inside it. Raises Rejected on binding errors."""
     tree = _Tree(query, text)
     if query.joins[-1].is_absence:
         left = tree.absent(query.block, query.joins, selected_by(query), "_")
@@ -54,7 +54,7 @@ def bind_joins(query: QuerySyntax, text: str) -> ParsedQuery:
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """The joins of one query; `before` has those that are queries of their own."""
+    """The joins of one query; `before` contains those that are separate queries."""
 
     query: QuerySyntax
     text: str
@@ -63,15 +63,16 @@ class _Tree:
     def bound(
         self, first: BlockSyntax, joins: Sequence[JoinSyntax], wanted: Wanted, base: str
     ) -> tuple[list[JoinBinder], Slots]:
-        """The last join of a chain: a binder for each alternative of its sides and its predicate. The variables that a
-        chain makes begin with `base`, those of a chain on the right of a join with a base of their own."""
+        """The last join of a chain: a binder for each alternative of its sides and its predicate. Generated variables
+        of a chain begin with `base`; a chain on the right of a join has another base.
+        """
         *inner, join = joins
         read = wanted | mentioned_by(join.conditions)
         left = self.left(first, inner, read, base)
         return self.sides(left, join, read, f"{base}{len(inner)}_" if inner else base)
 
     def left(self, first: BlockSyntax, joins: Sequence[JoinSyntax], wanted: Wanted, base: str) -> BlockSyntax | Derived:
-        """What a join reads on its left: a block, or what the joins before it make."""
+        """The left input of a join: a block, or the output of the preceding joins."""
         if not joins:
             return first
         return (self.absent if joins[-1].is_absence else self.derived)(first, joins, wanted, base)
@@ -99,7 +100,7 @@ class _Tree:
         return binders, slots
 
     def derived(self, first: BlockSyntax, joins: Sequence[JoinSyntax], wanted: Wanted, base: str) -> Derived:
-        """A chain as a query of its own, and what it publishes."""
+        """A chain as a separate query, and its output."""
         binders, slots = self.bound(first, joins, wanted, base)
         text = self.text_of(first, joins[-1])
         made = [binder.to_derived(wanted, self.query.select is None, text) for binder in binders]
@@ -134,14 +135,15 @@ class _Tree:
         return replace(left, source=source, others=tuple(replace(one, source=source) for one in left.others))
 
     def publish(self, shape: Shape, slots: Slots, name: str, text: str) -> None:
-        """A query that this one reads."""
+        """Adds a query that this one reads."""
         constants, places = tuple(slots.constants), tuple(slots.places)
         clauses = Clauses(publish=name, start=self.query.clauses.start)
         self.before.append(ParsedQuery(shape, constants, places, clauses, text=text))
 
     def text_of(self, first: BlockSyntax, join: JoinSyntax) -> str:
-        """The text of some joins up to this one; that of the outermost ends where the clauses of the query begin. What
-        starts at a time of its own is not shared with others."""
+        """The text of some joins up to this one; that of the outermost ends where the clauses of the query begin.
+        Queries with their own start time are not shared with others.
+        """
         end = join.end
         if not end:
             clause = CLAUSES.search(self.text, last_token(join.block))

@@ -1,7 +1,7 @@
-"""What XSCL reads of XPath beside names and slashes: axes, node tests, functions, positions, prefixes.
+"""The XPath features of XSCL beyond names and slashes: axes, node tests, functions, positions, prefixes.
 
-In: tokens and operands as the grammar cuts them. Out: steps and comparisons. What is not supported is refused by its
-name, where it stands.
+In: tokens and operands as split by the grammar. Out: steps and comparisons. Unsupported features are refused by name,
+with their position.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AXES = (
     "child", "attribute", "descendant", "descendant-or-self", "self", "parent", "ancestor", "ancestor-or-self",
 )  # fmt: skip
 ON_TEXTS = {"contains": "substring", "starts-with": "starts-with"}
-"""XPath's functions that are conditions; the engine's `contains` is about words."""
+"""XPath functions that are conditions; the engine's `contains` is about words."""
 FUNCTIONS = "contains(), starts-with(), not(), position() and last()"
 
 NodeTest = tuple[Token, str, str]
@@ -41,7 +41,7 @@ Operand = RelativeSyntax | UnionSyntax | CallSyntax | Token
 
 
 def with_namespaces(node: Any, declared: Namespaces) -> Any:
-    """The same syntax with `{uri}name` instead of prefixes; Rejected for one that is not declared."""
+    """The same syntax with `{uri}name` instead of prefixes. Raises Rejected for an undeclared prefix."""
 
     def spelled_out(part: Any) -> Any:
         return _spelled_out(part, declared.prefixes) if isinstance(part, Token) and part.type == "PREFIXED" else part
@@ -50,7 +50,7 @@ def with_namespaces(node: Any, declared: Namespaces) -> Any:
 
 
 def to_optional(condition: ConditionSyntax, mark: Token) -> OptionalSyntax:
-    """`[b->x]?`: the condition, or that it does not hold, with nothing bound."""
+    """`[b->x]?`: the condition, or its negation with nothing bound."""
 
     def unbound(node: Any) -> Any:
         return replace(node, variables=()) if isinstance(node, StepSyntax) else node
@@ -84,7 +84,7 @@ def to_test(tokens: tuple[Token, ...]) -> NodeTest:
 
 
 def to_step(test: NodeTest, deep: bool, marks: tuple[Token | ConditionSyntax | PositionSyntax, ...]) -> StepSyntax:
-    """The step with its variables and predicates; a position is the first of these."""
+    """The step with its variables and predicates; a position must be the first of these."""
     name, axis, kind = test
     variables = tuple(mark for mark in marks if isinstance(mark, Token))
     predicates = [mark for mark in marks if not isinstance(mark, Token)]
@@ -102,14 +102,14 @@ ALONE = "expected a comparison: a position must be the only condition in the fir
 
 
 def compared(condition: Any, reason: str = ALONE) -> Any:
-    """A condition that must not be a position."""
+    """A condition, which must not be a position."""
     if isinstance(condition, PositionSyntax):
         raise Rejected(reason, at(condition.at))
     return condition
 
 
 def check_operators(operators: Sequence[Token]) -> None:
-    """A comparison has one operator, and computes nothing."""
+    """Checks that a comparison has one operator, and no arithmetic."""
     for op in operators:
         if op.type == "ARITHMETIC":
             raise Rejected(f"arithmetic is not supported: '{op}' cannot be computed here", at(op))
@@ -118,7 +118,7 @@ def check_operators(operators: Sequence[Token]) -> None:
 
 
 def to_condition(left: Operand, op: Token | None, right: Operand | None) -> ConditionSyntax | PositionSyntax:
-    """A comparison as it is written; functions become conditions, positions are recognised, unions multiplied out."""
+    """The comparison as written. Functions become conditions, positions are recognized, unions are expanded."""
     position = _position(left, op, right)
     if position is not None:
         return position
@@ -169,9 +169,10 @@ def function_name(call: CallSyntax) -> str:
 
 
 def _on_text(call: CallSyntax) -> ConditionSyntax:
-    """`contains(path, 'text')` and `starts-with(path, 'text')`, of which any node of the path may hold.
+    """`contains(path, 'text')` and `starts-with(path, 'text')`, which hold if they do for any node of the path.
 
-    XPath takes the first node alone; where there are several, any of them is what comparisons ask for, too."""
+    XPath uses only the first node. Any node is used here for consistency with comparisons.
+    """
     name = function_name(call)
     if name not in ON_TEXTS:
         _refuse(call)

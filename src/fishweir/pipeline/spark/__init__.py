@@ -1,1 +1,1 @@
-"""What runs on Spark: the session, the source, the job."""
+"""The parts that run on Spark: the session, the source, the job."""

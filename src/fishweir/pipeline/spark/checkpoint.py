@@ -1,8 +1,8 @@
 """The checkpoint, which must agree with the commits but is never what the job resumes from.
 
-The commits say how far each stream has been evaluated. The checkpoint is Spark's, with a note of ours beside its files.
-One that is missing or behind the commits costs nothing: every start of the query begins a new one. One that is ahead of
-them has seen commits which are gone.
+The commits record how far each stream has been evaluated. The checkpoint belongs to Spark, with a note of Fishweir
+beside its files. A checkpoint that is missing or behind the commits does no harm: every start of the query begins a new
+one. A checkpoint that is ahead of the commits has seen commits that are gone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FINISHED = "finished.json"
 
 
 def begin_anew(checkpoint: Path, offsets: Offsets) -> None:
-    """Clears the checkpoint, unless it has seen more finished than the commits have."""
+    """Clears the checkpoint, unless it is ahead of the commits."""
     finished = finished_offsets(checkpoint)
     ahead = {stream: upto for stream, upto in finished.items() if upto > offsets.get(stream, 0)}
     if ahead:
@@ -34,14 +34,14 @@ def begin_anew(checkpoint: Path, offsets: Offsets) -> None:
 
 
 def finish(checkpoint: Path, offsets: Offsets) -> None:
-    """Notes how far the job has come; called when it is idle or ends, not with each micro-batch."""
+    """Notes the offsets of the job. Called when the job is idle or ends, not in each micro-batch."""
     if finished_offsets(checkpoint) != offsets:
         checkpoint.mkdir(parents=True, exist_ok=True)
         write_json(checkpoint / FINISHED, offsets)
 
 
 def finished_offsets(checkpoint: Path) -> Offsets:
-    """Where the job had come when it was idle or ended; what cannot be read says nothing."""
+    """The offsets when the job was last idle or ended; empty if the note cannot be read."""
     try:
         return {str(stream): int(upto) for stream, upto in read_json(checkpoint / FINISHED, {}).items()}
     except HomeError:

@@ -1,10 +1,10 @@
-"""Spark's daemon for Python workers, with what they need loaded before they are forked: once, not once in each of them.
+"""Spark's daemon for Python workers, which loads the required modules once before forking instead of once per worker.
 
-Without it the first micro-batch waits until every worker has imported the same modules, on all cores at once.
+Without it, the first micro-batch waits until every worker has imported the same modules, on all cores at once.
 
-Spark starts the daemon when it has the first task, which is late. So the driver starts one beside the JVM (jvm.py): it
-loads the modules and waits at a socket. The daemon that Spark starts gives it its place, that is its standard input,
-output and environment, and only lives on as long as that one does.
+Spark starts the daemon with the first task, which is late. The driver therefore starts one together with the JVM
+(jvm.py). It loads the modules and waits at a socket. The daemon that Spark starts hands over its role, that is its
+standard input, output and environment, and lives only as long as the other one.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ PLACE = "FISHWEIR_WARM_WORKERS"
 """The environment variable with the path of the socket."""
 WORKER = "pyspark.worker"
 PATIENCE = 30.0
-"""Seconds after which Spark's daemon no longer waits for the other one to finish loading."""
+"""Seconds for which Spark's daemon waits until the other one has loaded the modules."""
 
 
 def without_zip(path: list[str]) -> list[str]:
-    """Spark puts a zip of pyspark before the installed one. Python keeps no compiled modules of a zip, so each process
-    would compile them: where the zip belongs to the installed package, it is left out."""
+    """The module path without Spark's zip of pyspark, which Spark puts before the installed package. Python does not
+    store compiled modules of a zip, so each process would compile them. The zip is removed if it belongs to the
+    installed package.
+    """
     zips = [entry for entry in path if Path(entry).name == "pyspark.zip"]
     packages = {entry: Path(entry).resolve().parents[2] for entry in zips if len(Path(entry).resolve().parents) > 2}
     installed = {Path(entry).resolve() / "pyspark" for entry in path if entry not in zips}
@@ -33,7 +35,7 @@ def without_zip(path: list[str]) -> list[str]:
 
 
 def load() -> None:
-    """What workers need."""
+    """Loads the modules that workers need."""
     import pyspark.daemon  # noqa: F401
 
     import fishweir.pipeline.probe
@@ -41,8 +43,9 @@ def load() -> None:
 
 
 def is_given_to(place: str) -> bool:
-    """Gives this process's place to the one that waits there, and returns when that one has ended; or returns at once,
-    if there is none."""
+    """Hands the role of this process over to the daemon that waits at `place`, and returns when that one has ended.
+    Returns immediately if there is none.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as line:
         try:
             line.connect(place)
@@ -58,7 +61,9 @@ def is_given_to(place: str) -> bool:
 
 
 def wait_at(place: str) -> bool:
-    """Loads what workers need, waits for Spark's daemon and takes its place; not if the driver ends first."""
+    """Loads the modules that workers need, waits for Spark's daemon and takes its role, unless the driver ends
+    first.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(place)
         listener.listen()
@@ -77,7 +82,7 @@ def wait_at(place: str) -> bool:
     os.environ.update(environment)
     sys.path.extend(entry for entry in path if entry not in sys.path)
     line.sendall(b".")
-    line.detach()  # open as long as this process lives
+    line.detach()  # stays open as long as this process lives
     return True
 
 

@@ -1,8 +1,8 @@
-"""Sends conditions that programs have registered to the workers.
+"""Sends the conditions that programs have registered to the workers.
 
-A task that travels holds an `Extensions`; where it arrives, the conditions and their indexes are registered before the
-task runs. Functions of a module travel by name and the driver's module path goes along, so the module must be there
-on every worker; functions of a script or a notebook travel as they are.
+A task that is sent contains an `Extensions`. On the worker, the conditions and their indexes are registered before the
+task runs. Functions of a module are sent by name, together with the driver's module path, so the module must exist on
+every worker. Functions of a script or a notebook are sent by value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fishweir.evaluate.index.registry import IndexFactory, add_index, find_index
 
 
 class Extensions:
-    """What is registered when it is pickled; unpickling registers it."""
+    """The registered conditions at the time of pickling; unpickling registers them."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         found = [(condition, find_index(condition)) for condition in registered_conditions()]
@@ -27,7 +27,7 @@ class Extensions:
 def _install(path: tuple[str, ...], pickled: bytes) -> Extensions:
     sys.path.extend(folder for folder in path if folder not in sys.path)
     found: list[tuple[Condition, IndexFactory | None]] = cloudpickle.loads(pickled)
-    for condition in registered_conditions():  # of earlier tasks: a keyword may have another meaning now
+    for condition in registered_conditions():  # from earlier tasks: a keyword may have a new meaning
         remove_condition(condition.name)
         remove_index(condition.name)
     for condition, index in found:

@@ -1,7 +1,7 @@
-"""A feeder: lands an attached streaming DataFrame in the log of its stream.
+"""A feeder: appends an attached streaming DataFrame to the log of its stream.
 
-The log then gives it numbers, replay and retention like any other source, and a DataFrame that stalls
-holds up nobody else. Each micro-batch of the feeder is appended once: its number is the log's cursor.
+The log then provides numbers, replay and retention as for any other source, and a stalled DataFrame holds up no other
+stream. Each micro-batch of the feeder is appended once: its number is the log's cursor.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BODIES = ("body", "value")
 
 
 def stream_of(name: str, frame: DataFrame) -> StreamDefinition:
-    """The stream a DataFrame makes: documents where it has a body (or Kafka's value), else tuples."""
+    """The stream for a DataFrame: documents if it has a body (or Kafka's value), else tuples."""
     if body_column(frame):
         return StreamDefinition(name)
     columns = []
@@ -43,7 +43,7 @@ def stream_of(name: str, frame: DataFrame) -> StreamDefinition:
 
 
 def body_column(frame: DataFrame) -> str | None:
-    """The column with the documents; a `value` that is a number, as of the rate source, is none."""
+    """The column with the documents; a numeric `value`, as in the rate source, is none."""
     texts = (spark_types.StringType, spark_types.BinaryType)
     named = {field.name for field in frame.schema.fields if isinstance(field.dataType, texts)}
     return next((name for name in BODIES if name in named), None)
@@ -72,9 +72,9 @@ class Feeder:
             self.query = None
 
     def drained(self) -> bool:
-        """Whether all that the DataFrame had when this was asked first is in the log; raises what stopped it.
+        """Whether everything that the DataFrame had at the first call is in the log. Raises the error that stopped it.
 
-        It does not wait: a DataFrame that always has more would hold up everybody.
+        Does not wait: a DataFrame that always has more data would hold up everything.
         """
         if self.query is None:
             return True

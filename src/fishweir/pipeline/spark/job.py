@@ -1,12 +1,12 @@
 """The loop that evaluates micro-batches (batch.py) on Spark, and the one streaming query that represents it.
 
-Long-running tasks (worker_pool.py) evaluate as many micro-batches as there are, and each is committed by the driver
-(commits.py). Commits are the one truth of how far each stream was evaluated: Spark's offsets say nothing, and each
-start begins with a new checkpoint.
+Long-running tasks (worker_pool.py) evaluate the micro-batches, and the driver commits each of them (commits.py). Only
+the commits record how far each stream was evaluated: Spark's offsets are not used, and each start begins with a new
+checkpoint.
 
-The loop begins as soon as Spark can run tasks. Spark's query is the frame: one micro-batch of it, held open while the
-loop lasts, and failing with it. To open it takes seconds in a young JVM, and half a second in any other. So it is
-opened beside the loop once the job stays; a run that is over before that has none.
+The loop begins as soon as Spark can run tasks. Spark's query is the frame: a single micro-batch of Spark that stays
+open while the loop runs, and fails with it. Opening it takes seconds in a new JVM, and half a second otherwise. It is
+therefore opened in parallel to the loop once the job is known to stay. A run that ends before has no frame.
 """
 
 from __future__ import annotations
@@ -29,17 +29,19 @@ from fishweir.pipeline.wakeup import WakeUpPipe, wake_up
 logger = logging.getLogger("fishweir.job")
 
 ATTEMPTS = 5
-"""Times that a micro-batch is tried: a task may die for reasons outside, such as too little memory."""
+"""The maximum number of attempts for a micro-batch: a task may die for external reasons, such as too little memory."""
 SETTLED = 0.1
-"""Seconds after which what arrived is surely in its log; until then another stream's may be there before it."""
+"""Seconds after which an arrived entry is certainly in its log. Until then, later entries of other streams may be
+first.
+"""
 AT_REST, UNSETTLED = 0.5, 0.02
-"""Seconds after which the job looks by itself whether something arrived: nobody may have rung, or it must settle."""
+"""Seconds between polls for new entries: without a wake-up call, and while entries must settle."""
 STAYS, STAYS_ANYWAY = 2.0, 10.0
-"""Seconds after which a job is one that stays: since its tasks are there and nothing waited, or since its start."""
+"""Seconds after which a job is considered to stay: idle since its tasks are running, or since its start."""
 NOTE_EVERY = 1.0
-"""Seconds after which a job that is idle in between writes down its counters and how far it is."""
+"""Seconds between saves of counters and offsets in a job that is idle in between."""
 LOOK_EVERY = 1.0
-"""Seconds after which the driver asks Spark whether the query is alive."""
+"""Seconds between checks whether Spark's query is alive."""
 
 
 class SparkJob:
@@ -47,7 +49,7 @@ class SparkJob:
         self.batches, self.context, self.session = batches, context, session
         self.query: StreamingQuery | None = None
         self.framed = threading.Event()
-        """Set once Spark's query is there."""
+        """Set once Spark's query is running."""
         self._stopping, self._ended = threading.Event(), threading.Event()
         self._failure: Exception | None = None
         self._looked, self._wrote, self._noted = 0.0, 0.0, -1
@@ -67,7 +69,7 @@ class SparkJob:
             wake_up(self.batches.home)
             self.pool.shut_down()
             self._loop.join()
-            self.pool.shut_down()  # it may have been started again in the meantime
+            self.pool.shut_down()  # it may have been restarted in the meantime
             if self._frame is not None:
                 self._frame.join()
             if self.query is not None:
@@ -76,7 +78,7 @@ class SparkJob:
             self.query = self._loop = self._frame = None
 
     def step(self) -> bool:
-        """Raises what stopped the job, if anything did."""
+        """Raises the error that stopped the job, if any."""
         if self._failure is not None:
             raise self._failure
         if self.query is not None and time.monotonic() > self._looked + LOOK_EVERY:
@@ -86,7 +88,7 @@ class SparkJob:
         return False
 
     def _evaluate(self) -> None:
-        """One micro-batch after the other, as long as the job lasts."""
+        """Evaluates micro-batches one after another, as long as the job runs."""
         try:
             try:
                 self._go_round()
@@ -112,7 +114,7 @@ class SparkJob:
                 self.wakeup.wait(UNSETTLED if is_waiting(self.batches.home, self.batches.offsets) else AT_REST)
 
     def _open_frame(self) -> None:
-        """Starts Spark's query, which then waits for the loop to end."""
+        """Starts Spark's query, which then waits for the end of the loop."""
         home = self.batches.home
         try:
             frame = self.session().readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
@@ -122,14 +124,14 @@ class SparkJob:
             self._failure = self._failure or failure
 
     def _hold(self, _: DataFrame, __: int) -> None:
-        """One micro-batch of Spark, which lasts as long as the job does."""
+        """One micro-batch of Spark, which lasts as long as the job."""
         self.framed.set()
         self._ended.wait()
         if self._failure is not None:
             raise self._failure
 
     def _note(self, ends: bool = False) -> None:
-        """Writes down what a job that ends at once may lose; while it runs, from time to time."""
+        """Saves what the job would lose if it ended at once; while the job runs, only from time to time."""
         if not ends and time.monotonic() < self._wrote + NOTE_EVERY:
             return
         self._wrote = time.monotonic()
@@ -139,7 +141,9 @@ class SparkJob:
             self._noted = self.batches.last.batch
 
     def _evaluated(self) -> bool:
-        """Evaluates one micro-batch, if entries are waiting, with a new pool if one is lost; whether there were any."""
+        """Evaluates one micro-batch if entries are waiting, with a new pool if the old one is lost. Returns whether
+        entries were waiting.
+        """
         for attempt in range(ATTEMPTS):
             try:
                 return self.batches.step(self.pool, time.time() - SETTLED)

@@ -1,10 +1,10 @@
-"""The processes of the embedded Spark: the JVM, which takes longest to start, and the one that workers are forked from.
-They are started before anybody waits for them, the JVM before anything else is loaded.
+"""Starts the processes of the embedded Spark in advance: the JVM, which takes longest, and the process from which
+workers are forked. The JVM is started before any other module is loaded.
 
-pyspark would start it when the context is made, behind all imports. It also takes one that is there: by its port and
-secret in the environment, which it reads once. The process is started as pyspark does (pyspark/java_gateway.py), and
-ends like pyspark's own when this process does: its standard input is a pipe of ours. One that does not come up is left
-to pyspark, which starts another and says what is wrong.
+pyspark would start the JVM when it creates the context, after all imports. It also accepts a running JVM, by the port
+and secret in the environment, which it reads once. The process is started as pyspark does (pyspark/java_gateway.py),
+and like pyspark's own it ends with this process: its standard input is a pipe of this process. If it does not come up,
+pyspark starts another one and reports the error.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "4",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # The work is done in Python: a second compiler in the JVM costs more than it gives. With the first alone there is
-    # little room for compiled code unless one asks for more, and when it is full nothing is compiled any more.
+    # The work is done in Python: a second compiler in the JVM costs more than it gains. With only the first compiler,
+    # the default code cache is small, and once it is full, nothing more is compiled.
     "spark.driver.extraJavaOptions": (
         f"-Dlog4j2.configurationFile={LOG_SETTINGS} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Xss4m"
     ),
@@ -44,13 +44,13 @@ SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.streaming.pollingDelay": "50ms",
     "spark.sql.streaming.minBatchesToRetain": "20",
-    # Python workers are forked from one daemon that has all modules loaded. Those of SQL's functions and those of RDDs
-    # would have one each, if they differed in how tracebacks are shown.
+    # Python workers are forked from one daemon that has loaded all modules. The workers for SQL functions and for RDDs
+    # would have separate daemons if their traceback settings differed.
     "spark.python.daemon.module": "fishweir.pipeline.spark.daemon",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For the short process that finds out how to call Java."""
+"""Options of the short-lived process that determines the Java command line."""
 PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
 
@@ -60,7 +60,7 @@ class StartedJvm:
     folder: Path
 
     def gateway(self) -> dict[str, str]:
-        """Port and secret, once it is up; nothing if it has ended instead."""
+        """Port and secret, once the JVM is up; empty if it has ended instead."""
         said = self.folder / "gateway"
         while not said.exists():
             if self.process.poll() is not None:
@@ -75,7 +75,7 @@ _workers: list[subprocess.Popen[bytes]] = []
 
 
 def start_jvm(settings: Mapping[str, str] = SETTINGS) -> None:
-    """Starts the JVM, unless this process has one or is starting it; does not wait for it."""
+    """Starts the JVM without waiting for it, unless this process has one or is starting it."""
     if _begun or PORT in os.environ or _has_gateway():
         return
     os.environ["JAVA_HOME"] = ensure_java()
@@ -108,16 +108,16 @@ def gateway_of_jvm() -> dict[str, str]:
 
 
 def start_worker_daemon() -> None:
-    """Starts the process that workers are forked from, where the JVM was started here; does not wait for it."""
+    """Starts the process from which workers are forked, if this process started the JVM; does not wait for it."""
     if _begun and not _workers and os.environ["PYSPARK_PYTHON"] == sys.executable:
         command = [sys.executable, "-m", "fishweir.pipeline.spark.daemon", "--wait", str(_begun[0].folder / "workers")]
-        one = {"OMP_NUM_THREADS": "1"}  # what Spark gives to the workers of a task with one core
+        one = {"OMP_NUM_THREADS": "1"}  # the setting that Spark passes to the workers of a task with one core
         pipe = subprocess.PIPE
         _workers.append(subprocess.Popen(command, stdin=pipe, env=one | os.environ, preexec_fn=_uninterrupted))
 
 
 def _uninterrupted() -> None:
-    """Interrupting is for this process to handle."""
+    """Ignores interrupts, which this process handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -127,7 +127,7 @@ def _has_gateway() -> bool:
 
 
 def _end() -> None:
-    """A JVM that nobody has used, because the statements were refused, say, need not come up first."""
+    """Ends a JVM that was never used, for example after the statements were refused, without waiting for its start."""
     if not _has_gateway():
         _begun[0].process.kill()
     shutil.rmtree(_begun[0].folder, ignore_errors=True)

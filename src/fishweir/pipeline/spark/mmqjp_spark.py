@@ -1,8 +1,8 @@
 """Spark SQL as the engine of MMQJP's statements.
 
-A table is a folder of Parquet files with a view over it: what is appended is one more file, written here, and the
-JVM reads what it needs. A materialized view is a cached DataFrame. Every statement is a Spark job or several, so this
-is the readable way on Spark, not the fast one.
+A table is a folder of Parquet files with a view over it. Appending writes one more file from here, and the JVM reads
+what it needs. A materialized view is a cached DataFrame. Every statement takes one or more Spark jobs, so this is the
+readable implementation on Spark, not the fast one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SparkEngine:
 
     def _add(self, name: str, table: pa.Table) -> None:
         pq.write_table(table, self._places[name] / f"{next(self._numbers)}.parquet")
-        # With its schema, reading is no job of its own.
+        # With a given schema, opening the files needs no Spark job.
         frame = self.spark.read.schema(from_arrow_schema(table.schema)).parquet(str(self._places[name]))
         frame.createOrReplaceTempView(name)
 
@@ -62,7 +62,7 @@ class SparkEngine:
             shutil.rmtree(self._places.pop(name), ignore_errors=True)
 
     def close(self) -> None:
-        """Frees all that is kept."""
+        """Frees everything that is cached."""
         for name in [*self._places, *self._cached]:
             self.drop(name)
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""Results read in tasks of Spark, so that reading scales with cores.
+"""Reads results in Spark tasks, so that reading scales with cores.
 
-In: parts of the results (shares.py), and who reads one, which travels to the tasks. Out: a DataFrame, or an Arrow
-table. For a DataFrame tasks give their record batches to Spark. For a table they write them to files that the driver
-reads, since on their way through the JVM batches would become rows and batches again.
+In: parts of the results (shares.py), and a reader that is sent to the tasks. Out: a DataFrame, or an Arrow table. For a
+DataFrame, tasks pass their record batches to Spark. For a table, they write them to files that the driver reads, since
+batches that pass through the JVM would be converted to rows and back.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fishweir.pipeline.spark.extensions import Extensions
 from fishweir.pipeline.spark.session import DataFrame, SparkSession
 
 MANY = 5_000_000
-"""Results that are worth a job of Spark for those who want a table: on two cores the driver reads 500,000 faster."""
+"""The number of results from which on a table is read by a Spark job: on two cores, the driver reads 500,000 faster."""
 COLUMNS = """query string, documents array<string>, timestamp double,
     bindings map<string, struct<document: string, node: string, value: string>>, output string"""
 
@@ -35,7 +35,7 @@ class SparkReading:
     read: Read
     parts: Sequence[Part]
     folder: Path
-    """Where tasks can leave what they read."""
+    """A folder for the files that tasks write."""
 
     def to_spark(self) -> DataFrame:
         lacking, read = self._may_lack, self.read
@@ -67,11 +67,11 @@ class SparkReading:
 
     @property
     def _may_lack(self) -> bool:
-        """Whether some results may lack patterns."""
+        """Whether patterns may be missing from some results."""
         return any(commit.cut for part in self.parts for commit, _ in part)
 
     def _in_tasks(self, found: Callable[[Part], Iterator[pa.RecordBatch]], schema: str) -> DataFrame:
-        """What is found of each part, a partition each, in order."""
+        """The output of `found` for each part, one partition per part, in order."""
         parts, extensions = tuple(self.parts), Extensions()
 
         def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -84,7 +84,7 @@ class SparkReading:
 
 
 def _as(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch with a column for what results lack, where others have it."""
+    """A batch with the column for omitted patterns, if other batches have it."""
     if len(batch.schema) == len(schema):
         return batch
     return batch.append_column(LEFT_OUT, pa.nulls(batch.num_rows, LEFT_OUT.type))

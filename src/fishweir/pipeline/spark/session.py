@@ -1,4 +1,4 @@
-"""The embedded Spark: local, quiet, on whatever Java there is or is brought."""
+"""The embedded Spark: local, quiet, with the installed Java or a private one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["DataFrame", "SparkContext", "SparkSession", "open_context", "open_pl
 
 
 def open_context(master: str | None = None) -> SparkContext:
-    """What runs tasks, without a session; one that is there is taken as it is. The job holds all slots but one
-    (worker_pool.py), so there is one more than there are cores."""
+    """A context that runs tasks, without a session; an existing one is used as it is. The job occupies all slots but
+    one (worker_pool.py), so there is one more slot than there are cores.
+    """
     settings = SparkConf().setMaster(master or f"local[{len(os.sched_getaffinity(0)) + 1}]").setAppName("fishweir")
     settings.setAll(list(SETTINGS.items()))
     start_jvm()
@@ -25,12 +26,12 @@ def open_context(master: str | None = None) -> SparkContext:
     try:
         return SparkContext.getOrCreate(settings)
     finally:
-        for name in gateway:  # child processes are to start JVMs of their own
+        for name in gateway:  # child processes must start their own JVMs
             os.environ.pop(name, None)
 
 
 def open_session(master: str | None = None) -> SparkSession:
-    """A session of our own, for Spark SQL; one that is already active is taken as it is."""
+    """A session for Spark SQL; an active one is used as it is."""
     active = SparkSession.getActiveSession()
     if active is None:
         open_context(master)
@@ -38,7 +39,7 @@ def open_session(master: str | None = None) -> SparkSession:
 
 
 def open_plain_session() -> SparkSession:
-    """One for Spark's own work, to compare with: the JVM with both its compilers, a partition for each core."""
+    """A session for plain Spark workloads in comparisons: the JVM with both compilers, one partition per core."""
     own: dict[str, Any] = {
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS}",
         "spark.sql.shuffle.partitions": str(os.cpu_count()),

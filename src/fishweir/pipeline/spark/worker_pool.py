@@ -1,9 +1,9 @@
 """The worker pool: long-running tasks of one Spark job that execute the calls of many micro-batches for the driver.
 
-A Spark job costs tens of milliseconds, a query of Spark SQL hundreds, whatever it computes. Tasks are therefore started
-once and kept running: each connects back to the driver and answers one call after the other, with plan and kernels
-warm. Spark places the tasks, starts their Python processes and notices when one dies; then the pool is lost, and the
-next call starts another one. Connections are authenticated with a key that only the tasks know.
+A Spark job costs tens of milliseconds, a Spark SQL query hundreds, whatever it computes. Tasks are therefore started
+once and kept running: each connects back to the driver and answers one call after another, with plan and kernels warm.
+Spark places the tasks, starts their Python processes and notices when one dies. Then the pool is lost, and the next
+call starts a new one. Connections are authenticated with a key that only the tasks know.
 
 The pool occupies all slots of the session but one, which is left to other Spark jobs. If there is only one slot, the
 pool is released when it is idle and at regular intervals.
@@ -59,7 +59,7 @@ class WorkerPool:
             self._pool_job = _PoolJob(self.context, self.parallelism)
 
     def run(self, calls: Sequence[Call]) -> list[Summary]:
-        """What the calls return; raises what one of them raised."""
+        """The return values of the calls. Raises the error that one of them raised."""
         if self.is_alone and self._pool_job is not None and self._pool_job.age > MAX_EXCLUSIVE_TIME:
             self.shut_down()
         self.begin()
@@ -106,7 +106,7 @@ class _PoolJob:
         return bool(self._connections)
 
     def run(self, pickled: Sequence[bytes]) -> list[Summary]:
-        """Gives each task a call as soon as it has answered the one before."""
+        """Gives each task a new call as soon as it has answered the previous one."""
         waiting, busy, answers = list(reversed(pickled)), set[Connection](), []
         try:
             while waiting or busy:
@@ -125,20 +125,20 @@ class _PoolJob:
         return answers
 
     def end(self) -> None:
-        """Tasks that wait for a call end at once, others are cancelled after a while."""
+        """Ends the tasks: those that wait for a call immediately; the others are cancelled after a while."""
         with self._changed:
             self._over = True
             for line in self._connections:
                 _socket(line).shutdown(socket.SHUT_RDWR)
             self._changed.notify_all()
         with suppress(OSError):
-            socket.create_connection(self._address).close()  # wakes who waits for lines
+            socket.create_connection(self._address).close()  # wakes the thread that waits for connections
         self._job.join(SHUTDOWN_TIMEOUT)
         if self._job.is_alive():
             self.context.cancelJobsWithTag(self._tag)
 
     def _free(self, busy: set[Connection]) -> list[Connection]:
-        """The lines that no call is under way on; if there is none at all, waits for the first."""
+        """The connections without a call in progress; waits for the first one if there is none at all."""
         with self._changed:
             while not self._connections and not self._over:
                 self._changed.wait()
@@ -196,5 +196,5 @@ def _answer(pickled: bytes) -> Summary | Exception:
 
 
 def _socket(line: Connection) -> socket.socket:
-    """Of the same connection, with a number of its own."""
+    """A socket for the same connection, with its own file descriptor."""
     return socket.socket(fileno=os.dup(line.fileno()))
