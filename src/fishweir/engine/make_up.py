@@ -2,7 +2,7 @@
 
 Entries that a micro-batch left out are appended to the log of their stream again, with their original id and time, and
 processed like all others. The cursor of the same segment records which were appended: a restart neither loses nor
-repeats any. Nothing is appended while anything waits, and never more at once than can be evaluated in half of the
+repeats any. Nothing is appended while anything waits, and never more at once than can be evaluated in two fifths of the
 target latency. Entries older than the interval are given up.
 """
 

@@ -86,7 +86,7 @@ class Overload:
             (self._publishing if published else self._constructing).append(seconds / made)
 
     def room(self, otherwise: int) -> int:
-        """The number of documents that can be processed within two fifths of the target; `otherwise` if that is unknown."""
+        """The number of documents that take two fifths of the target; `otherwise` if that is unknown."""
         return int(self.latency * END / (median(self._costs) + self._per_output)) if self._costs else otherwise
 
     def budget(self, waiting: int, constructing: float = 0, passed: float = 0.0) -> Budget | None:
