@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -137,6 +138,9 @@ class Place:
         shutil.rmtree(self.folder)
         shutil.copytree(self.killed, self.folder)
         monkeypatch.chdir(self.folder)
+        for thread in threading.enumerate():
+            if thread.name == "fishweir_sending":  # on a busy machine, a closed weir may still be sending
+                thread.join(600)
         self.hooks.posted.clear()
         self.mailbox.mails.clear()
         forget()
