@@ -27,7 +27,7 @@ demo: $(STAMP) ## run the engine on a small stream
 	$(BIN)/fishweir demo
 
 test: $(STAMP) ## run all tests; some of them: make test ARGS="tests/test_java.py -k version"
-	$(TESTED) $(BIN)/pytest $(or $(ARGS),-n 4 --dist loadgroup --no-loadscope-reorder)
+	$(TESTED) $(BIN)/pytest $(or $(ARGS),-n 3 --dist loadgroup --no-loadscope-reorder)
 
 fuzz: $(STAMP) ## run the tests on random queries and documents with new random seeds
 	$(TESTED) FISHWEIR_HYPOTHESIS=fuzz $(BIN)/pytest -k "oracle or random or equal" $(ARGS)
