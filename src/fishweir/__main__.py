@@ -1,5 +1,5 @@
 """`python -m fishweir`: the command line."""
 
-from fishweir.cli import app
+from fishweir.cli import main
 
-app(prog_name="fishweir")
+main()

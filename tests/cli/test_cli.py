@@ -61,6 +61,9 @@ def test_execute_reads_files_and_standard_input(here: Path) -> None:
     missing = invoke("execute", "-f", "missing.txt")
     assert missing.exit_code == 1
     assert "cannot read the script missing.txt" in missing.stderr
+    named = invoke("execute", "script.txt")
+    assert named.exit_code == 2
+    assert "is a file" in named.stderr
 
 
 def test_names_are_printed_as_they_are() -> None:
@@ -187,8 +190,15 @@ def test_bench_says_what_to_install(here: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_as_a_process(here: Path) -> None:
     """The exit code and both outputs as a shell sees them."""
-    command = [sys.executable, "-m", "fishweir", "execute", "create a where <"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=here, check=False)
+
+    def fishweir(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "fishweir", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=here, check=False)
+
+    done = fishweir("execute", "create a where <")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: line 1, column ")
     assert "Traceback" not in done.stderr
+    unknown = fishweir("-v", "stauts")
+    assert unknown.returncode == 2
+    assert "status" in unknown.stderr, "all commands are known to the message"

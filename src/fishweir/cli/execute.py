@@ -20,6 +20,8 @@ def execute(
     """Register statements, all or nothing; prints the names of the queries."""
     if (statements is None) == (file is None):
         raise typer.BadParameter("pass either statements or --file")
+    if statements is not None and len(statements.split()) == 1 and Path(statements).is_file():
+        raise typer.BadParameter(f"{statements} is a file; to execute its statements, pass --file {statements}")
     with opened(home, guard=guard) as weir:
         text = statements if statements is not None else read_script(file or Path("-"))
         for name in weir.execute(text):
