@@ -39,7 +39,7 @@ def tables(*wheres: str) -> tuple[Table, ...]:
 
 def pools(built: Sequence[Table], statistics: Statistics, kernel: str | None = None) -> list[RegionSet]:
     chosen = choose_regions(dict(enumerate(built)), statistics, kernel)
-    return [RegionSet(tuple(built[i] for i in places), places, strategy) for places, strategy in chosen]
+    return [RegionSet(tuple(built[i] for i in pool[0]), *pool) for pool in chosen]
 
 
 def ranges(count: int = SMALL) -> list[str]:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +65,14 @@ def take(column: Column, positions: Ints) -> Column:
     if isinstance(column, np.ndarray):
         return column[positions]
     return column.take(pa.array(positions))
+
+
+def unchanging(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays as read-only ones, like those of a mapped file, so that kernels need only one type."""
+    found = {name: np.asarray(array).view() for name, array in arrays.items()}
+    for array in found.values():
+        array.setflags(write=False)
+    return found
 
 
 def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.generic] | pa.Array]) -> str:

@@ -152,6 +152,17 @@ class Bundle:
     """Further parameters of the strategy, in its own format."""
     module: str = ""
     """The module that defines the strategy, if it is not one of the default rules."""
+    arrays: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What the strategy has built for its operator. It is written to the segment file, and workers map it from there:
+    no micro-batch waits until it is built."""
+
+    def header(self) -> dict[str, Any]:
+        """The part that is written as JSON."""
+        return {"strategy": self.strategy, "groups": self.groups, "parameter": self.parameter, "module": self.module}
+
+    @classmethod
+    def read(cls, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Bundle:
+        return cls(**{**header, "groups": tuple(header["groups"]), "arrays": arrays})
 
 
 @dataclass(frozen=True)
@@ -267,8 +278,8 @@ class Strategy(ABC):
     def take(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
         """The bundles that the strategy evaluates, chosen from the remaining `groups` of a segment, given by place."""
 
-    def bundle(self, groups: Iterable[int], parameter: str = "") -> Bundle:
-        return Bundle(self.name, tuple(groups), parameter, self.module)
+    def bundle(self, groups: Iterable[int], parameter: str = "", arrays: Mapping[str, Any] | None = None) -> Bundle:
+        return Bundle(self.name, tuple(groups), parameter, self.module, arrays or {})
 
     @abstractmethod
     def operator(self, placed: Placed) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from fishweir.algebra.codec import from_json
@@ -82,7 +82,7 @@ class FirstOfEach(Strategy):
         if not groups:
             return []
         inner = bundled({place: group.inner for place, group in groups.items()}, SELECTING, statistics)
-        return [self.bundle(groups, json.dumps([asdict(one) for one in inner]))]
+        return [self.bundle(groups, json.dumps([one.header() for one in inner]))]
 
     def operator(self, placed: Placed) -> DistinctOperator:
         rules = {rule.name: rule for rule in SELECTING}
@@ -96,7 +96,7 @@ def selecting(placed: Placed, kind: str) -> list[Placed]:
     groups: dict[int, Any] = dict(zip(placed.bundle.groups, placed.groups, strict=True))
     found = []
     for one in json.loads(placed.bundle.parameter):
-        bundle = Bundle(one["strategy"], tuple(one["groups"]), one["parameter"], one["module"])
+        bundle = Bundle.read(one, {})
         inner = tuple(groups[place].inner for place in bundle.groups)
         if inner[0].kind == kind:
             found.append(Placed(placed.segment, bundle, inner))

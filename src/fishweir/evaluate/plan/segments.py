@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path as FilePath
@@ -25,6 +25,9 @@ from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.rules import choose_strategies, strategy_of
 from fishweir.evaluate.query_rows import PathRow, QueryRow
 from fishweir.evaluate.statistics import Statistics
+
+BUNDLE = "b"
+"""Precedes the number of a bundle in the names of its arrays."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +121,9 @@ def write_segment(folder: FilePath, segment: Segment, compacted: Sequence[Compac
     headers = [[entry.kind, entry.header()] for entry in entries]
     modules = sorted({KINDS[group.kind].module for group in segment.groups} - {""})
     bundles = [*segment.bundles, *_bundles_of(compacted, len(segment.groups))]
-    header = {"modules": modules, "groups": headers, "bundles": [asdict(bundle) for bundle in bundles]}
+    header = {"modules": modules, "groups": headers, "bundles": [bundle.header() for bundle in bundles]}
     arrays = {f"{i}:{k}": v for i, entry in enumerate(entries) for k, v in entry.arrays().items()}
+    arrays |= {f"{BUNDLE}{i}:{k}": v for i, bundle in enumerate(bundles) for k, v in bundle.arrays.items()}
     write_arrays(segment_path(folder, segment.id), header, arrays)
 
 
@@ -135,17 +139,14 @@ def read_segment(folder: FilePath, id: str) -> Segment:
     header, arrays = read_arrays(segment_path(folder, id))
     for module in header["modules"]:
         import_module(module)
-    own: dict[int, dict[str, Any]] = defaultdict(dict)
+    own: dict[str, dict[str, Any]] = defaultdict(dict)
     for name, array in arrays.items():
         index, _, key = name.partition(":")
-        own[int(index)][key] = array
+        own[index][key] = array
     entries = enumerate(header["groups"])
-    groups = tuple(group for i, (kind, head) in entries for group in KINDS[kind].read_all(head, own[i]))
-    return Segment(id, groups, tuple(_bundle(**bundle) for bundle in header["bundles"]))
-
-
-def _bundle(strategy: str, groups: Sequence[int], parameter: str, module: str) -> Bundle:
-    return Bundle(strategy, tuple(groups), parameter, module)
+    groups = tuple(group for i, (kind, head) in entries for group in KINDS[kind].read_all(head, own[str(i)]))
+    bundles = (Bundle.read(head, own[f"{BUNDLE}{i}"]) for i, head in enumerate(header["bundles"]))
+    return Segment(id, groups, tuple(bundles))
 
 
 def segment_path(folder: FilePath, id: str) -> FilePath:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,8 +47,8 @@ NS_PER_CANDIDATE = 60.0
 NS_PER_ATTRIBUTE = 150.0
 
 
-RegionChoice = tuple[tuple[int, ...], str]
-"""The places of the tables in the segment, and the kernel."""
+RegionChoice = tuple[tuple[int, ...], str, Mapping[str, Any]]
+"""The places of the tables in the segment, the kernel, and the arrays of its index, if it can be stored."""
 
 
 def choose_regions(
@@ -59,7 +60,7 @@ def choose_regions(
         if attribute_count(table.template) > 1:
             grouped[_together(table.template)].append(place)
     if kernel is not None:
-        return [(tuple(places), kernel) for places in grouped.values()]
+        return [(tuple(places), kernel, {}) for places in grouped.values()]
     pools = (_paying(tables, places, statistics) for places in grouped.values())
     return [pool for pool in pools if pool is not None]
 
@@ -80,7 +81,8 @@ def _paying(tables: Mapping[int, Table], places: Sequence[int], statistics: Stat
     attributes = len(pool.attributes)
     if behind_anchors < NS_PER_ATTRIBUTE * attributes + grid_work(pool.size, attributes):
         return None
-    return chosen, choose(pool.boxes, sampled(pool, statistics)).strategy
+    choice = choose(pool.boxes, sampled(pool, statistics))
+    return chosen, choice.strategy, choice.index.arrays()
 
 
 def candidates(table: Table, statistics: Statistics) -> float:

@@ -8,15 +8,16 @@ tables concatenated.
 A side of a region is `< <= = >= >` with a constant, on a number, on a part of a date, or on a string by its
 order-preserving code. Several sides on one attribute intersect. All other conditions are checked on the pairs that the
 regions let through (region_match.py). A value that is missing or not a number is NaN and satisfies no side. Shared:
-everything is built from the columns of the tables on first use, once per process, and is kept while the segment is
-cached.
+the index is mapped from the segment if the rules chose its kernel. Everything else is built from the columns of the
+tables on first use, once per process, and is kept while the segment is cached.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import ANY_ROOT, ConstantCondition, Template, dotted
 from fishweir.evaluate.arrays import Column, Ints
 from fishweir.evaluate.select.bindings import bound_nodes
-from fishweir.evaluate.select.boxes import KERNELS, Boxes, Index, StringCodes
+from fishweir.evaluate.select.boxes import KERNELS, STORED, Boxes, Index, StringCodes
 from fishweir.evaluate.select.boxes.regions import HIGHEST, LOWEST, Floats, Keys, float_keys
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
@@ -82,6 +83,8 @@ class RegionSet:
     tables: tuple[Table, ...]
     indexes: tuple[int, ...]
     strategy: str
+    stored: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """The arrays of the index, if the segment has them."""
 
     @property
     def source(self) -> Source:
@@ -173,7 +176,7 @@ class RegionSet:
 
     @cached_property
     def index(self) -> Index:
-        return KERNELS[self.strategy](self.boxes)
+        return STORED[self.strategy](self.stored) if self.stored else KERNELS[self.strategy](self.boxes)
 
     def values(self, tables: Sequence[PathTable | None], at: Sequence[Ints | None], size: int) -> Floats:
         """The value of each binding on each attribute. `at` has, by place, the row of each binding in the path table,

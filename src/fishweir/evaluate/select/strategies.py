@@ -82,7 +82,8 @@ class Regions(TableOperator):
 
     @cached_property
     def pooled(self) -> RegionSet:
-        return RegionSet(self.tables, self.placed.bundle.groups, self.placed.bundle.parameter)
+        bundle = self.placed.bundle
+        return RegionSet(self.tables, bundle.groups, bundle.parameter, bundle.arrays)
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
         """Results are lists of queries, so they can be attributed to any of the groups."""
@@ -160,7 +161,7 @@ class ByRegions(Strategy):
 
     def take(self, groups: Mapping[int, Table], statistics: Statistics) -> list[Bundle]:
         pools = choose_regions(groups, statistics, self.kernel)
-        return [self.bundle(places, kernel) for places, kernel in pools]
+        return [self.bundle(*pool) for pool in pools]
 
     def operator(self, placed: Placed) -> Regions:
         return Regions(placed)

@@ -18,11 +18,14 @@ from typing import Any
 
 from fishweir.engine.weir import Weir
 from fishweir.papers.experiment.figures import Target
+from fishweir.papers.way.processor import Stopwatch
 from fishweir.papers.way.work import STREAM, Work
 from fishweir.pipeline.offsets import heads
 
 FISHWEIR = "Fishweir"
 WARM = 5
+IDLE, PATIENCE = 0.1, 300.0
+"""The processor time per second below which all processes count as idle, and the longest wait for that, in seconds."""
 """Number of micro-batches that are not measured."""
 
 
@@ -100,11 +103,17 @@ def running(spark: Any, work: Work, queries: int, size: int, **actions: Any) -> 
 
 
 def settle(weir: Weir) -> None:
-    """Waits until Spark has started the query that represents the job, which takes seconds on a new JVM."""
+    """Waits until Spark has started the query that represents the job, which takes seconds on a new JVM, and until the
+    background has merged the plan."""
     job: Any = weir._runner.job if weir._runner else None
     if job is not None:
         job.framed.wait(60)
-    time.sleep(1.0)
+    ends = time.monotonic() + PATIENCE
+    while time.monotonic() < ends:
+        watch = Stopwatch()
+        time.sleep(1.0)
+        if watch.spent().processor < IDLE:
+            return
 
 
 def wait_for(weir: Weir) -> None:

@@ -46,7 +46,7 @@ def test_cells_are_exact_where_the_ranks_are_few() -> None:
     lo = np.random.default_rng(0).integers(0, 20, (1000, 2)).astype(float)
     index = GridIndex(Boxes.from_ranges(lo, lo + 5))
     for axis in index.axes:
-        assert len(axis.bitmaps) == len(axis.cuts) + 1
+        assert axis.cells == len(axis.cuts) + 1
 
 
 def test_cells_are_quantiles_of_the_ends() -> None:

@@ -86,7 +86,7 @@ def column_side(tables: Sequence[JoinTable], side: int) -> ColumnSide:
     if len(tables) == 1:
         only = _indexed(tables[0], side)
         pools = choose_regions({0: only}, {})
-        return ColumnSide(() if pools else (only,), tuple(RegionSet((only,), (0,), kernel) for _, kernel in pools))
+        return ColumnSide(() if pools else (only,), tuple(RegionSet((only,), *pool) for pool in pools))
     alone, pooled = list[Table](), list[Table]()
     for table in tables:
         template = _conditions_only(table.template.sides[side])

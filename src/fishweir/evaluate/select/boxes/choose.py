@@ -15,9 +15,9 @@ with more comparisons.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,8 @@ class Detailed(Protocol):
 
 
 KERNELS: dict[str, Callable[[Boxes], Index]] = {"grid": GridIndex, "packed": PackedIndex}
+STORED: dict[str, Callable[[Mapping[str, Any]], Index]] = {"grid": GridIndex.read, "packed": PackedIndex.read}
+"""Reads an index from its arrays instead of building it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Choice:
     packed_ns: float
 
     @property
-    def index(self) -> Index:
+    def index(self) -> GridIndex | PackedIndex:
         return self.tree or GridIndex(self.boxes, self.budget)
 
     def __str__(self) -> str:

@@ -18,11 +18,14 @@ Paper: none. It complements Spatial Join CQ (section 5) and is tested against it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fishweir.evaluate.arrays import unchanging
 from fishweir.evaluate.select.boxes import grid_kernels
 from fishweir.evaluate.select.boxes.matches import BitMatches, Matches, Numbers, Offsets, Words
 from fishweir.evaluate.select.boxes.ranks import RankSpace
@@ -34,13 +37,8 @@ BUDGET = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One attribute of the grid. Slices of `starts` and `ends` are the surplus queries of a bitmap."""
+    """One attribute of the grid: how the rank and the cell of a key are found, and the slices of queries to clear."""
 
-    bitmaps: Words
-    starts: Numbers
-    """Queries by the first rank of their range."""
-    ends: Numbers
-    """Queries by the rank after their range."""
     cuts: Keys
     """The cuts between ranks."""
     cell_cuts: Keys
@@ -52,9 +50,23 @@ class Axis:
     limits: Numbers
     """By cell, the number of ranges that begin before its end, and the number that end before its beginning."""
 
+    @property
+    def cells(self) -> int:
+        return len(self.first_rank) - 1
+
     def arrays(self) -> tuple[Keys, Keys, Offsets, Numbers, Numbers]:
         """The arrays that `grid_kernels.look_up` reads."""
         return self.cell_cuts, self.cuts, self.first_rank, self.around, self.limits
+
+
+AXIS: dict[str, tuple[int, ...]] = {
+    "cuts": (-1,),
+    "cell_cuts": (-1,),
+    "first_rank": (-1,),
+    "around": (-1, 2),
+    "limits": (-1, 2),
+}
+"""The fields of an axis and their shapes: files have arrays of one dimension."""
 
 
 def cells_within(budget: int, queries: int, attributes: int) -> int:
@@ -66,7 +78,8 @@ def words_of(queries: int) -> int:
     return -(-queries // 64)
 
 
-def build_axis(space: RankSpace, cells: int) -> Axis:
+def build_axis(space: RankSpace, cells: int) -> tuple[Axis, Words, Numbers, Numbers]:
+    """The axis; the bitmap of each cell; the queries by the first rank of their range, and by the rank after it."""
     size, queries = space.size, len(space.first)
     started = np.concatenate(([0], np.cumsum(np.bincount(space.first, minlength=size + 1))))
     ended = np.concatenate(([0], np.cumsum(np.bincount(space.last, minlength=size + 1))))
@@ -77,7 +90,27 @@ def build_axis(space: RankSpace, cells: int) -> Axis:
     grid_kernels.fill_bitmaps(first_rank, started, ended, starts, ends, bitmaps)
     around = np.column_stack((started[1 : size + 1], ended[1 : size + 1])).astype(np.int32)
     limits = np.column_stack((started[first_rank[1:]], ended[first_rank[:-1] + 1])).astype(np.int32)
-    return Axis(bitmaps, starts, ends, space.cuts, space.cuts[first_rank[1:-1] - 1], first_rank, around, limits)
+    axis = Axis(space.cuts, space.cuts[first_rank[1:-1] - 1], first_rank, around, limits)
+    return axis, bitmaps, starts, ends
+
+
+def built(boxes: Boxes, budget: int) -> dict[str, Any]:
+    """The arrays of the grid, those of all axes one after the other."""
+    used = boxes.used_attributes()
+    cells = cells_within(budget, boxes.count, len(used))
+    found = [build_axis(RankSpace.of(boxes.low[:, a], boxes.high[:, a]), cells) for a in used]
+    none = np.empty(0, np.int32)
+    bitmaps = np.concatenate([one[1] for one in found]) if found else packed(~boxes.empty())
+    arrays: dict[str, Any] = {
+        "sizes": np.array([boxes.count, boxes.attributes], np.int64),
+        "used": used,
+        "bitmaps": bitmaps.ravel(),
+        "starts": np.concatenate([none, *(one[2] for one in found)]),
+        "ends": np.concatenate([none, *(one[3] for one in found)]),
+    }
+    for number, (axis, *_) in enumerate(found):
+        arrays |= {f"{name}{number}": getattr(axis, name).ravel() for name in AXIS}
+    return arrays
 
 
 def cell_bounds(below: npt.NDArray[np.int64], size: int, cells: int) -> npt.NDArray[np.int64]:
@@ -93,15 +126,29 @@ class GridIndex:
     """Built once for a set of queries. It only records the average number of matches per tuple in the last batch."""
 
     def __init__(self, boxes: Boxes, budget: int = BUDGET) -> None:
-        self.queries, self.attributes = boxes.count, boxes.attributes
-        self.used = boxes.used_attributes()
-        self.cells = cells_within(budget, boxes.count, len(self.used))
-        self.axes = [build_axis(RankSpace.of(boxes.low[:, a], boxes.high[:, a]), self.cells) for a in self.used]
+        self._attach(built(boxes, budget))
+
+    @classmethod
+    def read(cls, arrays: Mapping[str, Any]) -> GridIndex:
+        index = cls.__new__(cls)
+        index._attach(arrays)
+        return index
+
+    def _attach(self, arrays: Mapping[str, Any]) -> None:
+        self._arrays = arrays = unchanging(arrays)
+        self.queries, self.attributes = (int(one) for one in arrays["sizes"])
+        self.used = arrays["used"]
+        self._starts, self._ends = arrays["starts"], arrays["ends"]
+        self.axes = [
+            Axis(*(arrays[f"{name}{axis}"].reshape(shape) for name, shape in AXIS.items()))
+            for axis in range(len(self.used))
+        ]
+        rows = sum(axis.cells for axis in self.axes) if self.axes else 1
+        self._bitmaps = arrays["bitmaps"].reshape(rows, words_of(self.queries))
         self._per_tuple = 0.0
-        self._satisfiable = packed(~boxes.empty())
-        self._bitmaps = np.concatenate([axis.bitmaps for axis in self.axes]) if self.axes else self._satisfiable[None]
-        self._starts = np.concatenate([axis.starts for axis in self.axes]) if self.axes else np.empty(0, np.int32)
-        self._ends = np.concatenate([axis.ends for axis in self.axes]) if self.axes else np.empty(0, np.int32)
+
+    def arrays(self) -> Mapping[str, Any]:
+        return self._arrays
 
     def memory(self) -> int:
         """The size of the bitmaps in bytes."""
@@ -139,7 +186,7 @@ class GridIndex:
         for position, (attribute, axis) in enumerate(zip(self.used, self.axes, strict=True)):
             into = found[:, position]
             grid_kernels.look_up(keys[:, attribute], *axis.arrays(), before, position * self.queries, into)
-            before += len(axis.bitmaps)
+            before += axis.cells
         found[:, len(self.axes) :, 0] = found[:, :1, 0]
         return found
 

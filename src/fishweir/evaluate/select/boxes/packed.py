@@ -15,11 +15,15 @@ Paper: none; section 5.4 of Spatial Join CQ leaves the multi-dimensional structu
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fishweir.evaluate.arrays import unchanging
 from fishweir.evaluate.select.boxes import packed_kernels
 from fishweir.evaluate.select.boxes.matches import Matches, Numbers, Offsets
 from fishweir.evaluate.select.boxes.packed_order import FAN_OUT, Codes, greedy_split_order
@@ -53,34 +57,31 @@ class Level:
 
 
 class PackedIndex:
-    """Built once for a set of queries, never changed."""
+    """Built once for a set of queries, never changed. All of it is in its arrays."""
 
     def __init__(self, boxes: Boxes) -> None:
-        self.queries, self.attributes = boxes.count, boxes.attributes
-        members, used = np.flatnonzero(~boxes.empty()), boxes.used_attributes()
-        inside = boxes.take(members, used)
-        spaces = [RankSpace.of(inside.low[:, a], inside.high[:, a]) for a in range(len(used))]
-        low = np.empty((len(members), len(used)), dtype=np.uint16)
-        high = np.empty_like(low)
-        cuts = []
-        for position, space in enumerate(spaces):
-            step = -(-space.size // MOST_CODES)
-            cuts.append(np.ascontiguousarray(space.cuts[step - 1 :: step]))
-            low[:, position] = space.first // step
-            high[:, position] = (space.last - 1) // step
-        self.exact = all(len(kept) == len(space.cuts) for kept, space in zip(cuts, spaces, strict=True))
-        # The most selective attribute comes first, because it eliminates most blocks.
-        by_width = np.argsort((high.astype(np.float64) - low).sum(axis=0) / [len(c) + 1 for c in cuts])
-        self.used, self.cuts = used[by_width], [cuts[a] for a in by_width]
-        low, high = low[:, by_width], high[:, by_width]
-        order = greedy_split_order(low, high)
-        self.numbers = members[order].astype(np.int32)
-        self.levels = [Level.of(low[order], high[order])]
-        while len(self.levels[-1].low) > 1:
-            self.levels.append(self.levels[-1].above())
-        self._flat = flattened(self.levels[::-1])
-        kept = slice(0) if self.exact else order
-        self._low, self._high = (np.ascontiguousarray(ends[kept][:, by_width]) for ends in (inside.low, inside.high))
+        self._attach(built(boxes))
+
+    @classmethod
+    def read(cls, arrays: Mapping[str, Any]) -> PackedIndex:
+        index = cls.__new__(cls)
+        index._attach(arrays)
+        return index
+
+    def _attach(self, arrays: Mapping[str, Any]) -> None:
+        self._arrays = arrays = unchanging(arrays)
+        self.queries, self.attributes, self.exact = (int(one) for one in arrays["sizes"])
+        self.used, self.numbers, bases = arrays["used"], arrays["numbers"], arrays["bases"]
+        self.cuts = np.split(arrays["cuts"], arrays["cut_ends"][:-1]) if len(self.used) else []
+        blocks = (-1, len(self.used), FAN_OUT) if len(self.used) else (0, 0, FAN_OUT)
+        lows, highs = (arrays[name].reshape(blocks) for name in ("lows", "highs"))
+        self._flat: tuple[Codes, Codes, npt.NDArray[np.int64]] = lows, highs, bases
+        self.levels = [Level(lows[a:b], highs[a:b]) for a, b in itertools.pairwise(bases)][::-1]
+        ends = (-1, max(1, len(self.used)))
+        self._low, self._high = (arrays[name].reshape(ends) for name in ("low", "high"))
+
+    def arrays(self) -> Mapping[str, Any]:
+        return self._arrays
 
     def memory(self) -> int:
         """The size in bytes of the blocks and of the keys for refinement."""
@@ -119,6 +120,45 @@ class PackedIndex:
         for position, (cuts, column) in enumerate(zip(self.cuts, codes, strict=True)):
             packed_kernels.encode(np.ascontiguousarray(keys[:, position]), cuts, column)
         return np.ascontiguousarray(codes.T)
+
+
+def built(boxes: Boxes) -> dict[str, Any]:
+    """The arrays of the tree: the blocks of all levels, top level first, and the offset of each level; the queries in
+    the order of the lowest level; the cuts between codes by attribute; the keys, unless codes are exact."""
+    members, used = np.flatnonzero(~boxes.empty()), boxes.used_attributes()
+    inside = boxes.take(members, used)
+    spaces = [RankSpace.of(inside.low[:, a], inside.high[:, a]) for a in range(len(used))]
+    low = np.empty((len(members), len(used)), dtype=np.uint16)
+    high = np.empty_like(low)
+    cuts = []
+    for position, space in enumerate(spaces):
+        step = -(-space.size // MOST_CODES)
+        cuts.append(np.ascontiguousarray(space.cuts[step - 1 :: step]))
+        low[:, position] = space.first // step
+        high[:, position] = (space.last - 1) // step
+    exact = all(len(kept) == len(space.cuts) for kept, space in zip(cuts, spaces, strict=True))
+    # The most selective attribute comes first, because it eliminates most blocks.
+    by_width = np.argsort((high.astype(np.float64) - low).sum(axis=0) / [len(c) + 1 for c in cuts])
+    low, high = low[:, by_width], high[:, by_width]
+    order = greedy_split_order(low, high)
+    levels = [Level.of(low[order], high[order])]
+    while len(levels[-1].low) > 1:
+        levels.append(levels[-1].above())
+    lows, highs, bases = flattened(levels[::-1])
+    kept = slice(0) if exact else order
+    cuts = [cuts[a] for a in by_width]
+    return {
+        "sizes": np.array([boxes.count, boxes.attributes, exact], np.int64),
+        "used": used[by_width],
+        "numbers": members[order].astype(np.int32),
+        "cuts": np.concatenate([np.empty(0, np.int64), *cuts]),
+        "cut_ends": np.cumsum([len(some) for some in cuts], dtype=np.int64),
+        "lows": lows.ravel(),
+        "highs": highs.ravel(),
+        "bases": bases,
+        "low": inside.low[kept][:, by_width].ravel(),
+        "high": inside.high[kept][:, by_width].ravel(),
+    }
 
 
 def hits(
