@@ -24,9 +24,9 @@ from fishweir.pipeline.offsets import heads
 
 FISHWEIR = "Fishweir"
 WARM = 5
+"""Number of micro-batches that are not measured."""
 IDLE, PATIENCE = 0.1, 300.0
 """The processor time per second below which all processes count as idle, and the longest wait for that, in seconds."""
-"""Number of micro-batches that are not measured."""
 
 
 @dataclass
