@@ -49,7 +49,7 @@ def timed(run: Callable[[], Any]) -> Callable[[], float]:
 
 
 def cold(run: Callable[[], Any]) -> Callable[[], float]:
-    """Like the first time: without what the algebra remembers of queries that are equal."""
+    """Like the first time: without what the algebra and the languages remember of equal and of similar queries."""
     once = timed(run)
 
     def forgetting() -> float:
@@ -66,6 +66,9 @@ def forget() -> None:
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()
             getattr(module, "_LATELY", {}).clear()
+    script: Any = sys.modules.get("fishweir.languages.script")
+    if script is not None:
+        script._CACHE.__init__()
 
 
 def niagaracq() -> Iterator[Figure]:
