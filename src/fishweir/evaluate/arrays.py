@@ -86,7 +86,7 @@ def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.gen
 def _write(path: Path, head: bytes, arrays: Iterable[NDArray[np.generic]]) -> str:
     """Writes the prefix, the header and the arrays, each padded to the alignment. Returns the seal."""
     sum, length, waiting, size = xxhash.xxh3_64(), PREFIX, list[bytes](), 0
-    with path.open("wb") as file:
+    with open(path, "wb", buffering=0) as file:
         file.seek(PREFIX)
         for part in chain((head,), (array.tobytes() for array in arrays), (None,)):
             if part is not None:

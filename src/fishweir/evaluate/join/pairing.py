@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -149,9 +150,13 @@ class RunContext:
 
     def __init__(self, runs: Sequence[Run], counts_rows: bool = True) -> None:
         """`counts_rows` says whether any window counts rows."""
-        self.runs = tuple(runs)
-        self.ranks, self.superseded = Ranks(runs if counts_rows else []), Superseded(runs)
+        self.runs, self.counts_rows = tuple(runs), counts_rows
+        self.superseded = Superseded(runs)
         self.passed_on = any(run.passed_on for run in runs)
+
+    @cached_property
+    def ranks(self) -> Ranks:
+        return Ranks(self.runs if self.counts_rows else [])
 
 
 def only(found: SetPairs | Joined, kept: NDArray[np.bool_]) -> SetPairs | Joined:

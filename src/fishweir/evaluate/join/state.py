@@ -24,6 +24,7 @@ from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 Hashes = NDArray[np.uint64]
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+FEW_CLASSES = 4
 
 
 def combine(key: int | Hashes, hashes: Hashes) -> Hashes:
@@ -78,8 +79,18 @@ class SideRows:
         known, starts = np.unique(self.classes[order], return_index=True)
         return {int(key): i for i, key in enumerate(known)}, np.append(starts, len(order)), order
 
+    @cached_property
+    def _asked(self) -> dict[int, Ints]:
+        """The rows of the classes that were asked for first."""
+        return {}
+
     def of_class(self, key: int) -> Ints:
-        """The rows of a class, in stored order."""
+        """The rows of a class, in stored order. They are only sorted by class if many classes are asked for."""
+        if key in self._asked:
+            return self._asked[key]
+        if len(self._asked) < FEW_CLASSES:
+            self._asked[key] = np.flatnonzero(self.classes == np.uint64(key))
+            return self._asked[key]
         known, starts, order = self._by_class
         place = known.get(key)
         return order[:0] if place is None else order[starts[place] : starts[place + 1]]
