@@ -85,7 +85,7 @@ class Turns:
         self.time, self.seed = self.time + count, self.seed + 1
         watch = Stopwatch()
         self.weir.publish_together([(given.stream, given.documents, given.times) for given in arrivals])
-        wait_for(self.weir)
+        wait_for(self.weir, self.time)
         spent, found = [watch.spent()], []
         for answer in self.peers:
             watch = Stopwatch()

@@ -92,6 +92,20 @@ def join_stretches(
 
 
 @kernel
+def take_lists(starts: Any, values: Any, rows: Any) -> tuple[Ints, Any]:
+    """The lists of some rows: their starts, and their elements."""
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    for i in range(len(rows)):
+        offsets[i + 1] = offsets[i] + starts[rows[i] + 1] - starts[rows[i]]
+    taken, at = np.empty(offsets[-1], values.dtype), 0
+    for row in rows:
+        for entry in range(starts[row], starts[row + 1]):
+            taken[at] = values[entry]
+            at += 1
+    return offsets, taken
+
+
+@kernel
 def equal_keys(keys: Any, classes: Any, own: Any, wanted: Any, most: int) -> tuple[Ints, Ints, Ints, Ints]:
     """Looks up keys in sorted ones. Returns those that occur, by position; and the rows of each, as a range of a list of
     rows, and this list. The list is empty if it would be longer than `most`, or if rows of another class have one of
