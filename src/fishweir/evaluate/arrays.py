@@ -49,9 +49,13 @@ def number_rows(*columns: Ints) -> Ints:
     """Numbers the distinct rows of some columns in sort order."""
     if (columns[0][1:] > columns[0][:-1]).all():
         return np.arange(len(columns[0]))
-    numbers = np.zeros(len(columns[0]), np.int64)
+    order = np.lexsort(columns[::-1])
+    differs = np.zeros(len(order), np.bool_)
     for column in columns:
-        _, numbers = np.unique(numbers * (column.max(initial=0) + 1) + column, return_inverse=True)
+        ordered = column[order]
+        differs[1:] |= ordered[1:] != ordered[:-1]
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.cumsum(differs)
     return numbers
 
 

@@ -24,6 +24,7 @@ from fishweir.evaluate.join.rows.probing import Joined
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.superseded import Superseded
 
+NO_RANKS = Ranks([])
 SMALL, AT_ONCE = 1 << 16, 64
 """Size in members up to which a block is combined with others, and the number of blocks combined."""
 
@@ -156,7 +157,7 @@ class RunContext:
 
     @cached_property
     def ranks(self) -> Ranks:
-        return Ranks(self.runs if self.counts_rows else [])
+        return Ranks(self.runs) if self.counts_rows else NO_RANKS
 
 
 def only(found: SetPairs | Joined, kept: NDArray[np.bool_]) -> SetPairs | Joined:

@@ -24,6 +24,7 @@ PEER, STORING_PEER = "DuckDB, queries as data", "DuckDB, storing in a file"
 FIRST = 1_000
 """Documents of the rounds that are not measured."""
 
+
 @dataclass(frozen=True)
 class Sizes:
     queries: int

@@ -156,9 +156,7 @@ def tuples(count: int, start: int, seed: int) -> list[Arrivals]:
 
 
 @contextmanager
-def windows_by_duckdb(
-    queries: Sequence[tuple[str, list[dict[str, Any]]]], file: Path | None
-) -> Iterator[Answer]:
+def windows_by_duckdb(queries: Sequence[tuple[str, list[dict[str, Any]]]], file: Path | None) -> Iterator[Answer]:
     with Peer(file, "R-", "T-") as peer:
         connection = peer.connection
         peer.create(0, pa.Table.from_pylist(queries[0][1]))

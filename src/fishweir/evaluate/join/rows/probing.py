@@ -280,6 +280,9 @@ def _batched(found: Iterator[Met]) -> Iterator[list[Met]]:
 
 def _listed(pairs: Ints, members: Ints, result: Ints) -> tuple[Ints, Ints, Ints]:
     """The distinct queries of each result: one pair per result, the queries, and the start of each result's queries."""
-    keys, first = np.unique(result[pairs] << 32 | members, return_index=True)
+    keys = result[pairs] << 32 | members
+    first = np.arange(len(keys))
+    if not (keys[1:] > keys[:-1]).all():
+        keys, first = np.unique(keys, return_index=True)
     starts = np.flatnonzero(np.diff(keys >> 32, prepend=-1))
     return pairs[first[starts]], keys & 0xFFFFFFFF, np.append(starts, len(keys))
