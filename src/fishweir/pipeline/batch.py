@@ -341,8 +341,8 @@ class MicroBatches:
             self.save()
 
     def save(self) -> None:
-        """Saves the counters and the observed lateness. They serve display and estimates, so a crash may lose the newest
-        ones.
+        """Saves the counters and the observed lateness. They serve display and estimates, so a crash may lose the
+        newest ones.
         """
         if self._changed:
             save_statistics(self.home, self.statistics)

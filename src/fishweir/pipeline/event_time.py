@@ -83,8 +83,8 @@ class EventTime:
         return {id: (self.of(id).front, self.dropped_by.get(str(id), -math.inf)) for id in streams}
 
     def add(self, observed: Mapping[str, Lateness]) -> None:
-        """Adds the observations of a micro-batch. They are saved at once if items are later than those before. Otherwise
-        `save` does that: without the newest front, a job that crashed retains more than it needs, never less.
+        """Adds the observations of a micro-batch. They are saved at once if items are later than those before.
+        Otherwise `save` does that: without the newest front, a job that crashed retains more than it needs, never less.
         """
         for key, lateness in observed.items():
             id = int(key)

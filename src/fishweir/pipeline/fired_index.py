@@ -23,6 +23,8 @@ MARKS = 8
 """Positions per slice up to which marking them is cheaper than sorting the slices."""
 GROUP, SET, LISTED = "group ", "set ", "listed"
 
+NOTHING = np.empty(0, np.int64)
+
 Index = dict[str, list[int]]
 """By group, set or list, the ends of intervals: from, to, from, to."""
 
@@ -78,7 +80,7 @@ def _both(one: list[int], other: list[int]) -> list[int]:
 
 def _named(rows: pa.Table) -> Iterator[tuple[str, Ints, Ints]]:
     """The groups, sets and lists by which rows name queries, with the slices in the rows."""
-    row, flat = flat_of(rows, "slices") if _has(rows, "slices") else ([], [])
+    row, flat = flat_of(rows, "slices") if _has(rows, "slices") else (NOTHING, NOTHING)
     if len(flat):
         of, groups = row[::2], rows.select(["segment", "group"]).take(pa.array(np.unique(row)))
         at = np.searchsorted(np.unique(row), of)

@@ -238,15 +238,16 @@ def build_run(
     """Builds the run of one batch. `variables` are those of all of these documents' sources, each with a flag: whether
     its values are compared."""
     own = origin_of(streams, numbers)
-    documents = (
+    columns: list[Any] = [
         streams,
         numbers,
         times,
         np.array(np.broadcast_to(since, len(numbers)), np.int64),
         arrivals,
         np.where(np.array(origins) < 0, own, origins) if len(origins) else own,
-    )
-    return Run(*documents, *_cells(len(numbers), variables, witnesses), rows.sorted(), versions)
+        *_cells(len(numbers), variables, witnesses),
+    ]
+    return Run(*columns, rows=rows.sorted(), versions=versions)
 
 
 def _cells(size: int, variables: Mapping[Variable, bool], witnesses: Mapping[Path, PathTable]) -> tuple[Any, ...]:

@@ -33,7 +33,7 @@ def match_table(table: Table, witnesses: Mapping[Path, PathTable]) -> Matches | 
     if not len(hits.row):
         return None
     if isinstance(table.index, Everything) and table.template.columns and not table.residual:
-        return _each_document(table, witnesses, hits)
+        return _each_document(table, witnesses, hits, table.index.size)
     bindings = bind(table.template, table.anchor.node, witnesses, np.unique(hits.row))
     if bindings is None or not len(bindings.documents):
         return None
@@ -42,7 +42,7 @@ def match_table(table: Table, witnesses: Mapping[Path, PathTable]) -> Matches | 
     return _with_slices(table, bindings, hits)
 
 
-def _each_document(table: Table, witnesses: Mapping[Path, PathTable], hits: Slices) -> Matches | None:
+def _each_document(table: Table, witnesses: Mapping[Path, PathTable], hits: Slices, queries: int) -> Matches | None:
     """Matches of columns without constants: a document is bound at most once and satisfies all queries."""
     bindings = bind(table.template, table.anchor.node, witnesses, hits.row)
     if bindings is None or not len(bindings.documents):
@@ -50,7 +50,7 @@ def _each_document(table: Table, witnesses: Mapping[Path, PathTable], hits: Slic
     if table.template.negated or table.template.absent:
         return _with_residual(table, witnesses, bindings, hits)
     size = len(bindings.documents)
-    slices, none = np.tile(np.array([0, table.index.size]), size), np.zeros(size + 1, np.int64)
+    slices, none = np.tile(np.array([0, queries]), size), np.zeros(size + 1, np.int64)
     nodes = outputs(table.template, bindings)
     return Matches(bindings.documents, nodes, 2 * np.arange(size + 1), slices, none, none[:0])
 

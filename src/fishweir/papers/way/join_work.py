@@ -222,7 +222,7 @@ class Peer:
         return f"select query.name, '{self.one}' || {one} as one, '{self.two}' || {two} as two "
 
     @contextmanager
-    def round(self) -> Iterator[Callable[[str], None]]:
+    def round(self) -> Iterator[Callable[[str], Any]]:
         """One round; its value executes a statement that lists results."""
         self._found = []
         if not self.file:

@@ -107,9 +107,9 @@ def take_lists(starts: Any, values: Any, rows: Any) -> tuple[Ints, Any]:
 
 @kernel
 def equal_keys(keys: Any, classes: Any, own: Any, wanted: Any, most: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Looks up keys in sorted ones. Returns those that occur, by position; and the rows of each, as a range of a list of
-    rows, and this list. The list is empty if it would be longer than `most`, or if rows of another class have one of
-    these keys too."""
+    """Looks up keys in sorted ones. Returns the positions of those that occur, the rows of each as a range of a list,
+    and this list. The list is empty if it would be longer than `most`, or if rows of another class have one of these
+    keys too."""
     there, starts = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64)
     ends, count, total, alike = np.empty(len(wanted), np.int64), 0, 0, True
     for i in range(len(wanted)):
