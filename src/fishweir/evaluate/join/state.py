@@ -246,8 +246,10 @@ def build_run(
         arrivals,
         np.where(np.array(origins) < 0, own, origins) if len(origins) else own,
         *_cells(len(numbers), variables, witnesses),
+        rows.sorted(),
+        versions,
     ]
-    return Run(*columns, rows=rows.sorted(), versions=versions)
+    return Run(*columns)
 
 
 def _cells(size: int, variables: Mapping[Variable, bool], witnesses: Mapping[Path, PathTable]) -> tuple[Any, ...]:
