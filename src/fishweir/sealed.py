@@ -120,9 +120,23 @@ def write_json(path: Path, value: Any) -> str:
     text = sealed_json(value)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     with writing(path, temporary):
-        temporary.write_bytes(text)
-        temporary.replace(path)
+        with open(temporary, "wb", buffering=0) as file:
+            file.write(text)
+        os.replace(temporary, path)
     return _sum(text)
+
+
+def overwrite_json(path: Path, value: Any) -> None:
+    """Writes a small file in place, which takes a twentieth of the time of a new file. It is damaged if the machine
+    stops during the write, so this is only for files that are rebuilt.
+    """
+    text = sealed_json(value)
+    try:
+        with open(path, "r+b", buffering=0) as file:
+            file.write(text)
+            file.truncate()
+    except OSError:  # it does not exist yet, or it may be replaced but not written
+        write_json(path, value)
 
 
 def sealed_json(value: Any) -> bytes:

@@ -49,9 +49,13 @@ def number_rows(*columns: Ints) -> Ints:
     """Numbers the distinct rows of some columns in sort order."""
     if (columns[0][1:] > columns[0][:-1]).all():
         return np.arange(len(columns[0]))
-    numbers = np.zeros(len(columns[0]), np.int64)
+    order = np.lexsort(columns[::-1])
+    differs = np.zeros(len(order), np.bool_)
     for column in columns:
-        _, numbers = np.unique(numbers * (column.max(initial=0) + 1) + column, return_inverse=True)
+        ordered = column[order]
+        differs[1:] |= ordered[1:] != ordered[:-1]
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.cumsum(differs)
     return numbers
 
 
@@ -94,7 +98,7 @@ def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.gen
 def _write(path: Path, head: bytes, arrays: Iterable[NDArray[np.generic]]) -> str:
     """Writes the prefix, the header and the arrays, each padded to the alignment. Returns the seal."""
     sum, length, waiting, size = xxhash.xxh3_64(), PREFIX, list[bytes](), 0
-    with path.open("wb") as file:
+    with open(path, "wb", buffering=0) as file:
         file.seek(PREFIX)
         for part in chain((head,), (array.tobytes() for array in arrays), (None,)):
             if part is not None:

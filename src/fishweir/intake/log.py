@@ -41,6 +41,9 @@ logger = logging.getLogger("fishweir.home")
 
 LIST = "segments.list"
 
+AT_ONCE = 1 << 24
+"""The size in bytes up to which a segment is written at once, which is faster than piece by piece."""
+
 OPEN_SEGMENTS = 128
 """The number of segments that a process keeps open over all logs: with more than 1,024 open files, py4j, which calls
 `select`, no longer receives Spark's callbacks."""
@@ -236,7 +239,7 @@ class StreamLog:
         logger.warning("%s: it is set aside as %s, and the log continues after entry %d", shown, aside.name, first - 1)
 
     def _list(self, first: int, rows: int, seal: str) -> None:
-        with (self.folder / LIST).open("ab", buffering=0) as file:
+        with open(self.folder / LIST, "ab", buffering=0) as file:
             file.write(_listed_line(first, rows, seal))
         self._listed[first] = rows, seal
 
@@ -262,11 +265,13 @@ class StreamLog:
         if not table.schema.equals(self.schema):
             raise ValueError(f"stream {self.stream.name} expects {self.schema}, got {table.schema}")
         metadata = {"rows": str(table.num_rows)} | ({} if cursor is None else {"cursor": json.dumps(cursor)})
-        with temporary.open("wb") as file:
-            table = table.combine_chunks().replace_schema_metadata(metadata)
-            with pa.ipc.new_file(file, table.schema) as writer:
+        table = table.combine_chunks().replace_schema_metadata(metadata)
+        with open(temporary, "wb", buffering=0) as file:
+            sink = pa.BufferOutputStream() if table.nbytes <= AT_ONCE else pa.PythonFile(file, "w")
+            with pa.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table)
-            file.flush()
+            if table.nbytes <= AT_ONCE:
+                file.write(sink.getvalue())
             os.fsync(file.fileno())
 
     def _commit_segment(self, temporary: Path) -> int:

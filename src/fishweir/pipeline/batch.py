@@ -341,11 +341,14 @@ class MicroBatches:
             self.save()
 
     def save(self) -> None:
-        """Saves the counters. They serve display and estimates only, so a crash may lose the newest ones."""
+        """Saves the counters and the observed lateness. They serve display and estimates, so a crash may lose the
+        newest ones.
+        """
         if self._changed:
             save_statistics(self.home, self.statistics)
             save_walk_counters(self.home, self.walked, self._changed)
             self._changed = set()
+        self.event_time.save()
         self._saved = time.monotonic()
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from fishweir.errors import HomeError
 from fishweir.pipeline.home import read_json, write_json
-from fishweir.sealed import Stamp, damaged, read_sealed, reading, verify, writing
+from fishweir.sealed import Stamp, damaged, overwrite_json, read_sealed, reading, verify, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,7 +108,7 @@ class ResultsTable:
         before = self._chain[-1][1] if self._chain else ""
         commit = replace(commit, before=before)
         sum = write_json(self._path(commit.batch), {f.name: getattr(commit, f.name) for f in fields(commit)})
-        write_json(self._last, {"batch": commit.batch, "xxh3": sum})
+        overwrite_json(self._last, {"batch": commit.batch, "xxh3": sum})
         with self._lock:
             if len(self._chain) == commit.batch:  # known without reading it
                 self._add(commit, sum)

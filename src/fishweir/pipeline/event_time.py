@@ -55,10 +55,15 @@ class EventTime:
         self.dropped_by: dict[str, float] = dict(table.newest().dropped_by)
         """By stream, the highest watermark by which documents were dropped. Older documents are late."""
         self._warned = set() if warned is None else warned
+        self._changed: set[int] = set()
+        """Streams with unsaved observations."""
+        self._saved: dict[int, float] = {}
+        """The allowance of each stream by its saved observations."""
 
     def of(self, stream: int) -> Lateness:
         if stream not in self.known:
             self.known[stream] = load_lateness(self.home, stream)
+            self._saved[stream] = self.known[stream].allowance()
         return self.known[stream]
 
     def watched(self, plan: Plan, published: Mapping[int, Published]) -> dict[int, StreamDefinition]:
@@ -78,15 +83,29 @@ class EventTime:
         return {id: (self.of(id).front, self.dropped_by.get(str(id), -math.inf)) for id in streams}
 
     def add(self, observed: Mapping[str, Lateness]) -> None:
-        """Adds the observations of a micro-batch."""
+        """Adds the observations of a micro-batch. They are saved at once if items are later than those before.
+        Otherwise `save` does that: without the newest front, a job that crashed retains more than it needs, never less.
+        """
         for key, lateness in observed.items():
             id = int(key)
             self.known[id] = self.of(id).added(lateness)
-            write_json(_file(self.home, id), self.known[id].to_json())
+            self._changed.add(id)
+            if self.known[id].allowance() > self._saved[id]:
+                self._save(id)
             if lateness.missed and id not in self._warned:
                 self._warned.add(id)
                 name = open_log(self.home.streams, id).stream.name
                 logger.warning("stream %s: items arrive later than allowed; joins may miss results with them", name)
+
+    def save(self) -> None:
+        """Saves the observations that were added since the last call."""
+        for id in sorted(self._changed):
+            self._save(id)
+
+    def _save(self, id: int) -> None:
+        write_json(_file(self.home, id), self.known[id].to_json())
+        self._saved[id] = self.known[id].allowance()
+        self._changed.discard(id)
 
     def watermarks(
         self,

@@ -16,12 +16,14 @@ import pyarrow as pa
 
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.plan.plan import cached_segment
-from fishweir.pipeline.row_lists import flat_of
+from fishweir.pipeline.row_lists import flat_of, values_of
 
 MOST, MOST_NAMES = 16, 64
 MARKS = 8
 """Positions per slice up to which marking them is cheaper than sorting the slices."""
 GROUP, SET, LISTED = "group ", "set ", "listed"
+
+NOTHING = np.empty(0, np.int64)
 
 Index = dict[str, list[int]]
 """By group, set or list, the ends of intervals: from, to, from, to."""
@@ -78,7 +80,7 @@ def _both(one: list[int], other: list[int]) -> list[int]:
 
 def _named(rows: pa.Table) -> Iterator[tuple[str, Ints, Ints]]:
     """The groups, sets and lists by which rows name queries, with the slices in the rows."""
-    row, flat = flat_of(rows, "slices")
+    row, flat = flat_of(rows, "slices") if _has(rows, "slices") else (NOTHING, NOTHING)
     if len(flat):
         of, groups = row[::2], rows.select(["segment", "group"]).take(pa.array(np.unique(row)))
         at = np.searchsorted(np.unique(row), of)
@@ -90,17 +92,21 @@ def _named(rows: pa.Table) -> Iterator[tuple[str, Ints, Ints]]:
             chosen = np.flatnonzero(keys == key)
             name = f"{GROUP}{places[chosen[0]]} {segments.dictionary[int(codes[chosen[0]])].as_py()}"
             yield name, flat[::2][chosen], flat[1::2][chosen]
-    names = rows.column("set").combine_chunks().dictionary_encode()
-    if len(names.dictionary):
+    if _has(rows, "set"):
+        names = rows.column("set").combine_chunks().dictionary_encode()
         codes = names.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         counts = rows.column("count").combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)
         most = np.zeros(len(names.dictionary), np.int64)
         np.maximum.at(most, codes[codes >= 0], counts[codes >= 0])
         for name, count in zip(names.dictionary.to_pylist(), most.tolist(), strict=True):
             yield f"{SET}{name}", np.array([0]), np.array([count])
-    _, numbers = flat_of(rows, "members")
+    numbers = values_of(rows, "members")
     if len(numbers):
         yield LISTED, numbers, numbers + 1
+
+
+def _has(rows: pa.Table, column: str) -> bool:
+    return bool(rows.column(column).null_count < len(rows))
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,8 @@ class Sketch:
 def sketch_of(seconds: Times) -> Sketch:
     import numpy as np
 
+    if len(seconds) and seconds.max() < 1:
+        return Sketch({0: len(seconds)})
     buckets = np.where(seconds < 1, 0, 1 + np.floor(np.log(np.maximum(seconds, 1)) / math.log(GROWTH)))
     found, counts = np.unique(buckets.astype(np.int64), return_counts=True)
     return Sketch(dict(zip(found.tolist(), counts.tolist(), strict=True)))

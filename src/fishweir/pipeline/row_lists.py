@@ -15,8 +15,13 @@ def lengths_of(rows: pa.Table, column: str) -> Ints:
 
 def flat_of(rows: pa.Table, column: str) -> tuple[Ints, Ints]:
     """All elements of a column of lists, and the row of each."""
-    flat = rows.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-    return np.repeat(np.arange(len(rows)), lengths_of(rows, column)), flat
+    return np.repeat(np.arange(len(rows)), lengths_of(rows, column)), values_of(rows, column)
+
+
+def values_of(rows: pa.Table, column: str) -> Ints:
+    """All elements of a column of lists."""
+    flat = rows.column(column).combine_chunks().flatten()
+    return flat.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
 
 
 def first_of(rows: pa.Table, column: str) -> Ints:

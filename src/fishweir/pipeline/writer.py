@@ -66,8 +66,9 @@ class ResultWriter:
 
     def _opened(self) -> pq.ParquetWriter:
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = pa.OSFile(str(self.path.with_suffix(".tmp")), "wb")
         return pq.ParquetWriter(
-            self.path.with_suffix(".tmp"),
+            self._file,
             RESULT,
             compression="lz4",
             write_statistics=False,
@@ -93,6 +94,7 @@ class ResultWriter:
             return {}
         with writing(self.path):
             self._writer.close()
+            self._file.close()
             self.path.with_suffix(".tmp").replace(self.path)
         return {self.path.name: seal_of(self.path)}
 

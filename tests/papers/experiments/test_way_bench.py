@@ -61,7 +61,7 @@ def test_joins(spark, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-u
     setting, figures = Setting(session=spark, sizes=SMALL), []
     for part in join_documents.PARTS:
         figures += run(part, tmp_path, setting, Console(quiet=True)).figures
-    assert len(figures) == 2 * len(join_work.JOIN_WORKS)
+    assert len(figures) == 3 * len(join_work.JOIN_WORKS)
     assert all(figure.matches > 0 for figure in figures)
 
 

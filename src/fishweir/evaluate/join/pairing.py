@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ from fishweir.evaluate.join.rows.probing import Joined
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.superseded import Superseded
 
+NO_RANKS = Ranks([])
 SMALL, AT_ONCE = 1 << 16, 64
 """Size in members up to which a block is combined with others, and the number of blocks combined."""
 
@@ -149,9 +151,13 @@ class RunContext:
 
     def __init__(self, runs: Sequence[Run], counts_rows: bool = True) -> None:
         """`counts_rows` says whether any window counts rows."""
-        self.runs = tuple(runs)
-        self.ranks, self.superseded = Ranks(runs if counts_rows else []), Superseded(runs)
+        self.runs, self.counts_rows = tuple(runs), counts_rows
+        self.superseded = Superseded(runs)
         self.passed_on = any(run.passed_on for run in runs)
+
+    @cached_property
+    def ranks(self) -> Ranks:
+        return Ranks(self.runs) if self.counts_rows else NO_RANKS
 
 
 def only(found: SetPairs | Joined, kept: NDArray[np.bool_]) -> SetPairs | Joined:

@@ -191,6 +191,8 @@ class NeededDocuments:
 
     def __call__(self, run: Run, listed: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
         from_then_on = self.oldest if self.whole is None else self.whole
+        if self.whole is None and self.count(run) == len(run):
+            return np.ones(len(run), np.bool_)
         streams, place = np.unique(run.streams, return_inverse=True)
         oldest = np.array([from_then_on.get(stream, np.inf) for stream in streams.tolist()])
         needed = np.asarray(run.times >= oldest[place], np.bool_)

@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.group import origin_of
+from fishweir.evaluate.join.rows.row_kernels import take_lists
 from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 Hashes = NDArray[np.uint64]
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+FEW_CLASSES = 4
 
 
 def combine(key: int | Hashes, hashes: Hashes) -> Hashes:
@@ -57,7 +59,7 @@ class SideRows:
         parts: dict[str, Any] = {name: getattr(self, name)[rows] for name in ("keys", "documents", "classes")}
         for name in ("node", "value", "member"):
             starts, values = getattr(self, f"{name}_starts"), getattr(self, f"{name}s")
-            parts[f"{name}_starts"], parts[f"{name}s"] = _taken(starts, values, rows)
+            parts[f"{name}_starts"], parts[f"{name}s"] = take_lists(starts, values, rows)
         return SideRows(**parts)
 
     def with_members(self, kept: NDArray[np.bool_]) -> SideRows:
@@ -78,21 +80,21 @@ class SideRows:
         known, starts = np.unique(self.classes[order], return_index=True)
         return {int(key): i for i, key in enumerate(known)}, np.append(starts, len(order)), order
 
+    @cached_property
+    def _asked(self) -> dict[int, Ints]:
+        """The rows of the classes that were asked for first."""
+        return {}
+
     def of_class(self, key: int) -> Ints:
-        """The rows of a class, in stored order."""
+        """The rows of a class, in stored order. They are only sorted by class if many classes are asked for."""
+        if key in self._asked:
+            return self._asked[key]
+        if len(self._asked) < FEW_CLASSES:
+            self._asked[key] = np.flatnonzero(self.classes == np.uint64(key))
+            return self._asked[key]
         known, starts, order = self._by_class
         place = known.get(key)
         return order[:0] if place is None else order[starts[place] : starts[place + 1]]
-
-
-def _taken(starts: Ints, values: Any, rows: Ints) -> tuple[Ints, Any]:
-    """The lists of some rows. Usually all lists have the same length."""
-    lengths = np.diff(starts)
-    width = int(lengths[0]) if len(lengths) else 0
-    if (lengths == width).all():
-        return np.arange(len(rows) + 1) * width, values.reshape(len(lengths), width)[rows].ravel()
-    _, at = expand(starts[:-1][rows], starts[1:][rows])
-    return np.append(0, np.cumsum(lengths[rows])), values[at]
 
 
 def no_rows() -> SideRows:
@@ -108,9 +110,17 @@ def concatenated_rows(parts: Sequence[SideRows], shifts: Sequence[int]) -> SideR
     found["documents"] = np.concatenate([p.documents + shift for p, shift in zip(parts, shifts, strict=True)])
     for name in ("node", "value", "member"):
         found[f"{name}s"] = np.concatenate([getattr(p, f"{name}s") for p in parts])
-        lengths = np.concatenate([np.diff(getattr(p, f"{name}_starts")) for p in parts])
-        found[f"{name}_starts"] = np.append(0, np.cumsum(lengths)).astype(np.int64)
+        found[f"{name}_starts"] = _one_after_another([getattr(p, f"{name}_starts") for p in parts])
     return SideRows(**found)
+
+
+def _one_after_another(parts: Sequence[Ints]) -> Ints:
+    """The starts of the lists of several parts, concatenated. Each part begins with 0."""
+    shifted, end = [parts[0]], int(parts[0][-1])
+    for starts in parts[1:]:
+        shifted.append(starts[1:] + end)
+        end += int(starts[-1])
+    return np.concatenate(shifted)
 
 
 @dataclass(frozen=True)
@@ -173,7 +183,10 @@ class Run:
     @cached_property
     def times_by_stream(self) -> dict[int, NDArray[np.float64]]:
         """Sorted times of each stream. Retention reads them in every micro-batch, so they are computed once."""
-        return {stream: np.sort(self.times[self.streams == stream]) for stream in np.unique(self.streams).tolist()}
+        known = np.flatnonzero(np.bincount(self.streams)).tolist()  # streams are small numbers
+        if len(known) == 1:
+            return {known[0]: np.sort(self.times)}
+        return {stream: np.sort(self.times[self.streams == stream]) for stream in known}
 
     @cached_property
     def oldest(self) -> float:
@@ -224,7 +237,27 @@ def build_run(
 ) -> Run:
     """Builds the run of one batch. `variables` are those of all of these documents' sources, each with a flag: whether
     its values are compared."""
+    own = origin_of(streams, numbers)
+    columns: list[Any] = [
+        streams,
+        numbers,
+        times,
+        np.array(np.broadcast_to(since, len(numbers)), np.int64),
+        arrivals,
+        np.where(np.array(origins) < 0, own, origins) if len(origins) else own,
+        *_cells(len(numbers), variables, witnesses),
+        rows.sorted(),
+        versions,
+    ]
+    return Run(*columns)
+
+
+def _cells(size: int, variables: Mapping[Variable, bool], witnesses: Mapping[Path, PathTable]) -> tuple[Any, ...]:
+    """The cells of a run of a number of documents, with their index."""
     keys = np.array([variable.key for variable in variables], dtype=np.uint64)
+    if not len(keys):
+        none, zero = np.empty(0, np.int64), np.zeros(1, np.int64)
+        return keys, zero, keys, zero, none, keys, none
     places: list[Ints] = []
     hashes: list[Hashes] = []
     lengths: list[Ints] = []
@@ -252,24 +285,15 @@ def build_run(
     starts = np.append(0, np.cumsum(length))[:-1]
     _, at = expand(starts[order], starts[order] + length[order])
     looked_up, documents = _joined(index, np.uint64), _joined(holders, np.int64)
-    own = origin_of(streams, numbers)
     by_key = np.argsort(looked_up, kind="stable")
-    return Run(
-        streams,
-        numbers,
-        times,
-        np.array(np.broadcast_to(since, len(numbers)), np.int64),
-        arrivals,
-        np.where(np.array(origins) < 0, own, origins) if len(origins) else own,
+    return (
         keys,
-        np.searchsorted(cell[order], np.arange(len(numbers) * len(keys) + 1)),
+        np.searchsorted(cell[order], np.arange(size * len(keys) + 1)),
         values[order],
         np.append(0, np.cumsum(length[order])).astype(np.int64),
         flat[at],
         looked_up[by_key],
         documents[by_key],
-        rows.sorted(),
-        versions,
     )
 
 
@@ -307,11 +331,13 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
         rows=concatenated_rows([part.rows for part in parts], shifts).sorted(),
         versions=versions,
     )
+    if not len(wanted):
+        return merged
     owner = np.repeat(np.arange(len(cells)), cells)
-    valued = compared[owner % max(len(wanted), 1)] if len(wanted) else np.zeros(len(owner), np.bool_)
-    keys = combine(wanted[owner % max(len(wanted), 1)], merged.values)[valued] if len(wanted) else merged.keys
+    valued = compared[owner % len(wanted)]
+    keys = combine(wanted[owner % len(wanted)], merged.values)[valued]
     order = np.argsort(keys, kind="stable")
-    holders = (owner // max(len(wanted), 1))[valued]
+    holders = (owner // len(wanted))[valued]
     return replace(merged, keys=keys[order], documents=holders[order])
 
 

@@ -77,4 +77,6 @@ def _place(streams: Ints, numbers: Ints) -> Ints:
 
 def are_among(versions: Versions, places: Ints) -> NDArray[np.bool_]:
     """Mask of the entries that are in a list of needed ones."""
+    if not len(versions):
+        return np.empty(0, np.bool_)
     return np.isin(_place(versions.streams, versions.numbers), places)

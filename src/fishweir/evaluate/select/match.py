@@ -15,7 +15,7 @@ import numpy as np
 from fishweir.algebra.alternatives import ABSENT
 from fishweir.algebra.normal import Template
 from fishweir.evaluate.arrays import Ints, expand, number_rows
-from fishweir.evaluate.index.constants import Slices
+from fishweir.evaluate.index.constants import Everything, Slices
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.absences import lies_below
 from fishweir.evaluate.select.bindings import Bindings, bind
@@ -32,12 +32,27 @@ def match_table(table: Table, witnesses: Mapping[Path, PathTable]) -> Matches | 
     hits = table.index.look_up(values)
     if not len(hits.row):
         return None
+    if isinstance(table.index, Everything) and table.template.columns and not table.residual:
+        return _each_document(table, witnesses, hits, table.index.size)
     bindings = bind(table.template, table.anchor.node, witnesses, np.unique(hits.row))
     if bindings is None or not len(bindings.documents):
         return None
     if table.residual or table.template.negated or table.template.absent:
         return _with_residual(table, witnesses, bindings, hits)
     return _with_slices(table, bindings, hits)
+
+
+def _each_document(table: Table, witnesses: Mapping[Path, PathTable], hits: Slices, queries: int) -> Matches | None:
+    """Matches of columns without constants: a document is bound at most once and satisfies all queries."""
+    bindings = bind(table.template, table.anchor.node, witnesses, hits.row)
+    if bindings is None or not len(bindings.documents):
+        return None
+    if table.template.negated or table.template.absent:
+        return _with_residual(table, witnesses, bindings, hits)
+    size = len(bindings.documents)
+    slices, none = np.tile(np.array([0, queries]), size), np.zeros(size + 1, np.int64)
+    nodes = outputs(table.template, bindings)
+    return Matches(bindings.documents, nodes, 2 * np.arange(size + 1), slices, none, none[:0])
 
 
 def _with_slices(table: Table, bindings: Bindings, hits: Slices) -> Matches:

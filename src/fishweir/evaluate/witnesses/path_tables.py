@@ -225,7 +225,8 @@ def _tuple_parts(
     at_root = first.accepts(name, "") and not first.is_attribute and first.position in (0, 1, LAST)
     if len(path) == 1 and at_root:
         length = len(next(iter(columns.values())))
-        yield PathTable(np.arange(length), np.zeros((length, 1), np.int64), _tuple_text(columns, first == ANY_ROOT))
+        text = partial(_tuple_text, columns, first == ANY_ROOT)
+        yield PathTable(np.arange(length), np.zeros((length, 1), np.int64), text)
     below = last.is_deep if len(path) == 1 else len(path) == 2 and at_root
     for column in columns if below and not last.is_attribute else ():
         if last.accepts(column, ""):

@@ -152,19 +152,23 @@ def _from_table(stream: StreamDefinition, table: pa.Table | pa.RecordBatch) -> t
     )
 
 
-def _column(items: Sequence[Any], name: str) -> list[Any]:
+def _columns(items: Sequence[Any], names: Sequence[str]) -> tuple[list[list[Any]], bool]:
+    """The values of the declared columns, and whether items may have others too."""
     if set(map(type, items)) == {dict}:  # others may make up what they do not have
         with suppress(KeyError):
-            return list(map(itemgetter(name), items))
-    return [row.get(name) for row in items]
+            return [list(map(itemgetter(name), items)) for name in names], set(map(len, items)) != {len(names)}
+    return [[row.get(name) for row in items] for name in names], True
 
 
 def _from_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa.Array], Bad]:
     if wrong := _unlike(items, (Mapping,)):
         raise QueryError(f"stream {stream.name} accepts tuples as dicts, not {wrong}")
-    arrays, bad = side_by_side([(name, convert_list(_column(items, name), kind)) for name, kind in stream.columns])
-    declared = {name for name, _ in stream.columns}
-    if set().union(*items) - declared:
+    names = [name for name, _ in stream.columns]
+    columns, may_have_others = _columns(items, names)
+    converted = (convert_list(values, kind) for values, (_, kind) in zip(columns, stream.columns, strict=True))
+    arrays, bad = side_by_side(list(zip(names, converted, strict=True)))
+    declared = set(names)
+    if may_have_others and set().union(*items) - declared:
         for row, item in enumerate(items):
             if unknown := [name for name in item if name not in declared]:
                 bad[row] = f"unknown column {shown(unknown[0])} with value {shown(item[unknown[0]])}"

@@ -1,12 +1,13 @@
 """Parts `joins`, `joins-many` and `windows`: the cost of a joined document, against DuckDB with the queries as data.
 
-Both take the same documents in turns and retain them from round to round. The results of the first round are compared.
-The rounds after it, which fill the windows, are not measured.
+All take the same documents in turns and retain them from round to round. DuckDB does this twice: in memory, and in a
+file that stores documents and results, as Fishweir does. The results of the first round are compared. The rounds after
+it, which fill the windows, are not measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,15 +16,13 @@ import pyarrow as pa
 
 from fishweir.engine.weir import Weir
 from fishweir.papers.way.documents import Figure, draw, figure, targets
-from fishweir.papers.way.join_work import JOIN_WORKS, Arrivals, JoinWork
+from fishweir.papers.way.join_work import JOIN_WORKS, Answer, Found, JoinWork
 from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, home_folder, settle, wait_for
 from fishweir.papers.way.processor import Spent, Stopwatch
 
-PEER = "DuckDB, queries as data"
+PEER, STORING_PEER = "DuckDB, queries as data", "DuckDB, storing in a file"
 FIRST = 1_000
 """Documents of the rounds that are not measured."""
-
-Answer = Callable[[Sequence[Arrivals]], pa.Table]
 
 
 @dataclass(frozen=True)
@@ -60,36 +59,40 @@ def compare(weir: Weir, work: JoinWork, sizes: Sizes) -> Iterator[Figure]:
         weir.register_many(template, rows)
     weir.start()
     weir.wait_idle()
-    with work.peer(shapes) as answer:
-        turns = Turns(weir, work, answer)
-        check(weir, work, turns.next(min(FIRST, sizes.filled))[2])
+    with home_folder() as file, work.peer(shapes, None) as answer, work.peer(shapes, file) as storing:
+        turns = Turns(weir, work, (answer, storing))
+        for found in turns.next(min(FIRST, sizes.filled))[1]:
+            check(weir, work, found())
         for _ in range(FIRST, sizes.filled, FIRST):
             turns.next(FIRST)
         settle(weir)
         for documents in sizes.documents:
-            own, peer, found = zip(*(turns.next(documents) for _ in range(sizes.rounds + 1)), strict=True)
-            matches = sum(map(len, found)) / documents / len(found)
-            for who, spent in ((FISHWEIR, own), (PEER, peer)):
-                yield figure(work, sizes.queries, documents, who, spent[1:], matches)
+            spent, found = zip(*(turns.next(documents) for _ in range(sizes.rounds + 1)), strict=True)
+            matches = sum(len(listed()) for listed, _ in found) / documents / len(found)
+            for who, each in zip((FISHWEIR, PEER, STORING_PEER), zip(*spent, strict=True), strict=True):
+                yield figure(work, sizes.queries, documents, who, each[1:], matches)
 
 
 class Turns:
-    """Rounds of documents with advancing times, which both contestants take."""
+    """Rounds of documents with advancing times, which all contestants take."""
 
-    def __init__(self, weir: Weir, work: JoinWork, answer: Answer) -> None:
-        self.weir, self.work, self.answer = weir, work, answer
+    def __init__(self, weir: Weir, work: JoinWork, peers: Sequence[Answer]) -> None:
+        self.weir, self.work, self.peers = weir, work, peers
         self.time = self.seed = 0
 
-    def next(self, count: int) -> tuple[Spent, Spent, pa.Table]:
-        """The time both contestants spent, and the peer's results."""
+    def next(self, count: int) -> tuple[list[Spent], list[Found]]:
+        """The time that Fishweir and its peers spent, and the peers' results."""
         arrivals = self.work.arrivals(count, self.time, self.seed)
         self.time, self.seed = self.time + count, self.seed + 1
         watch = Stopwatch()
         self.weir.publish_together([(given.stream, given.documents, given.times) for given in arrivals])
-        wait_for(self.weir)
-        own, watch = watch.spent(), Stopwatch()
-        found = self.answer(arrivals)
-        return own, watch.spent(), found
+        wait_for(self.weir, self.time)
+        spent, found = [watch.spent()], []
+        for answer in self.peers:
+            watch = Stopwatch()
+            found.append(answer(arrivals))
+            spent.append(watch.spent())
+        return spent, found
 
 
 def check(weir: Weir, work: JoinWork, wanted: pa.Table) -> None:

@@ -3,7 +3,8 @@
 XSCL joins of few or many shapes: items whose leaves must be equal, where each subset of leaves is a shape. Their
 queries differ by the window, from a second to hours, most of them short. SQL window joins of one shape: equal keys, a
 condition on a column, a window each. DuckDB keeps documents and queries in tables. In a round it joins the new
-documents with those that a window still reaches, one statement per shape, and lists each pair with each query.
+documents with those that a window still reaches, one statement per shape, and lists each pair with each query. It keeps
+everything in memory, or in a file: then a round is one transaction that stores documents and results.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,9 @@ VALUES = 1_000_000
 """Number of values of a leaf: few items have a partner, as with the titles and links of news."""
 KEYS = 100_000
 
+Found = Callable[[], pa.Table]
+"""Lists results: the name of the query and the ids of the two documents."""
+
 
 @dataclass(frozen=True)
 class Arrivals:
@@ -33,6 +39,9 @@ class Arrivals:
     times: list[float]
 
 
+Answer = Callable[[Sequence[Arrivals]], Found]
+
+
 @dataclass(frozen=True)
 class JoinWork:
     name: str
@@ -41,8 +50,9 @@ class JoinWork:
     """A template for each shape, and its rows."""
     arrivals: Callable[[int, int, int], list[Arrivals]]
     """Generates documents from a count, a start time and a seed."""
-    peer: Callable[[Sequence[tuple[str, list[dict[str, Any]]]]], Any]
-    """DuckDB with its queries: a context whose value takes arrivals and returns the new results."""
+    peer: Callable[[Sequence[tuple[str, list[dict[str, Any]]]], Path | None], Any]
+    """DuckDB with its queries, in memory or in a file: a context whose value takes arrivals and returns a function that
+    lists the results."""
 
 
 def windows(rng: np.random.Generator, count: int) -> list[int]:
@@ -83,26 +93,27 @@ def items(shapes: int, count: int, start: int, seed: int) -> list[Arrivals]:
 
 @contextmanager
 def leaves_by_duckdb(
-    shapes: int, queries: Sequence[tuple[str, list[dict[str, Any]]]]
-) -> Iterator[Callable[[Sequence[Arrivals]], pa.Table]]:
+    shapes: int, queries: Sequence[tuple[str, list[dict[str, Any]]]], file: Path | None
+) -> Iterator[Answer]:
     from lxml import etree
 
     leaves = [f"leaf{i}" for i in range(shapes.bit_length())]
-    with _duckdb() as connection:
+    with Peer(file, "S-", "S-") as peer:
+        connection = peer.connection
         columns = ", ".join(f"{leaf} varchar" for leaf in leaves)
         connection.execute(f"create table kept (number bigint, time double, {columns})")
         statements = []
         for place, (some, (_, rows)) in enumerate(zip(leaf_sets(shapes), queries, strict=True)):
-            _create(connection, f"query{place}", pa.Table.from_pylist(rows))
+            peer.create(place, pa.Table.from_pylist(rows))
             equal = " and ".join(f"kept.leaf{i} = new.leaf{i}" for i in some)
             statements.append(
-                "select query.name, 'S-' || kept.number as one, 'S-' || new.number as two "
-                f"from new join kept on {equal} join query{place} query "
+                peer.select(place, "kept.number", "new.number")
+                + f"from new join kept on {equal} join query{place} query "
                 "on new.time - kept.time <= query.window where kept.time < new.time"
             )
         numbers = 0
 
-        def answer(arrivals: Sequence[Arrivals]) -> pa.Table:
+        def answer(arrivals: Sequence[Arrivals]) -> Found:
             nonlocal numbers
             (given,) = arrivals
             roots = [etree.fromstring(text) for text in given.documents]
@@ -111,10 +122,12 @@ def leaves_by_duckdb(
             numbers += len(roots)
             new = pa.table([places, given.times, *values], names=["number", "time", *leaves])
             connection.register("new", new)
-            connection.execute("insert into kept select * from new")
-            found = [connection.sql(statement).to_arrow_table() for statement in statements]
-            connection.execute("delete from kept where time < ?", [given.times[-1] - LONGEST])
-            return pa.concat_tables(found)
+            with peer.round() as find:
+                connection.execute("insert into kept select * from new")
+                for statement in statements:
+                    find(statement)
+                connection.execute("delete from kept where time < ?", [given.times[-1] - LONGEST])
+            return peer.found()
 
         yield answer
 
@@ -143,20 +156,19 @@ def tuples(count: int, start: int, seed: int) -> list[Arrivals]:
 
 
 @contextmanager
-def windows_by_duckdb(
-    queries: Sequence[tuple[str, list[dict[str, Any]]]],
-) -> Iterator[Callable[[Sequence[Arrivals]], pa.Table]]:
-    with _duckdb() as connection:
-        _create(connection, "query", pa.Table.from_pylist(queries[0][1]))
+def windows_by_duckdb(queries: Sequence[tuple[str, list[dict[str, Any]]]], file: Path | None) -> Iterator[Answer]:
+    with Peer(file, "R-", "T-") as peer:
+        connection = peer.connection
+        peer.create(0, pa.Table.from_pylist(queries[0][1]))
         for stream in "RT":
             connection.execute(f"create table {stream} (number bigint, time double, k bigint, v bigint)")
         numbers = {"R": 0, "T": 0}
         pairs = (
-            "select query.name, 'R-' || r.number as one, 'T-' || t.number as two from {} r join {} t on r.k = t.k "
-            "join query on r.v >= query.least and abs(r.time - t.time) <= query.window"
+            peer.select(0, "r.number", "t.number") + "from {} r join {} t on r.k = t.k "
+            "join query0 query on r.v >= query.least and abs(r.time - t.time) <= query.window"
         )
 
-        def answer(arrivals: Sequence[Arrivals]) -> pa.Table:
+        def answer(arrivals: Sequence[Arrivals]) -> Found:
             for given in arrivals:
                 first = numbers[given.stream]
                 numbers[given.stream] += len(given.documents)
@@ -165,31 +177,76 @@ def windows_by_duckdb(
                 types = (pa.int64(), pa.float64(), pa.int64(), pa.int64())
                 arrays = [pa.array(c, t) for c, t in zip((places, given.times, *columns), types, strict=True)]
                 connection.register(f"new_{given.stream}", pa.table(arrays, names=["number", "time", "k", "v"]))
-            found = [connection.sql(pairs.format("new_R", "T")).to_arrow_table()]
-            connection.execute("insert into T select * from new_T")
-            connection.execute("insert into R select * from new_R")
-            found.append(connection.sql(pairs.format("R", "new_T")).to_arrow_table())
             newest = max((time for given in arrivals for time in given.times), default=0.0)
-            for stream in "RT":
-                connection.execute(f"delete from {stream} where time < ?", [newest - LONGEST])
-            return pa.concat_tables(found)
+            with peer.round() as find:
+                find(pairs.format("new_R", "T"))
+                connection.execute("insert into T select * from new_T")
+                connection.execute("insert into R select * from new_R")
+                find(pairs.format("R", "new_T"))
+                for stream in "RT":
+                    connection.execute(f"delete from {stream} where time < ?", [newest - LONGEST])
+            return peer.found()
 
         yield answer
 
 
-@contextmanager
-def _duckdb() -> Iterator[Any]:
-    import duckdb
+class Peer:
+    """DuckDB in memory, which returns results as an Arrow table, or in a file, which stores them as numbers in a table.
+    `one` and `two` are the prefixes of the ids of their documents."""
 
-    connection = duckdb.connect()
-    yield connection
-    connection.close()
+    def __init__(self, file: Path | None, one: str, two: str) -> None:
+        self.file, self.one, self.two = file, one, two
+        self._found: list[pa.Table] = []
 
+    def __enter__(self) -> Peer:
+        import duckdb
 
-def _create(connection: Any, name: str, table: pa.Table) -> None:
-    connection.register("given", table)
-    connection.execute(f"create table {name} as select * from given")
-    connection.unregister("given")
+        self.connection = duckdb.connect(str(self.file or ":memory:"))
+        if self.file:
+            self.connection.execute("create table result (shape integer, query integer, one bigint, two bigint)")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    def create(self, shape: int, table: pa.Table) -> None:
+        """The queries of a shape."""
+        self.connection.register("given", table)
+        self.connection.execute(f"create table query{shape} as select row_number() over () as row, * from given")
+        self.connection.unregister("given")
+
+    def select(self, shape: int, one: str, two: str) -> str:
+        """The beginning of a statement that lists results."""
+        if self.file:
+            return f"insert into result select {shape}, query.row, {one}, {two} "
+        return f"select query.name, '{self.one}' || {one} as one, '{self.two}' || {two} as two "
+
+    @contextmanager
+    def round(self) -> Iterator[Callable[[str], Any]]:
+        """One round; its value executes a statement that lists results."""
+        self._found = []
+        if not self.file:
+            yield lambda statement: self._found.append(self.connection.sql(statement).to_arrow_table())
+            return
+        self.connection.execute("begin")
+        yield self.connection.execute
+        self.connection.execute("commit")
+
+    def found(self) -> Found:
+        """Lists the results of the last round, or all that are stored."""
+        if self.file:
+            return self._stored
+        found = pa.concat_tables(self._found)
+        return lambda: found
+
+    def _stored(self) -> pa.Table:
+        shapes = [shape for (shape,) in self.connection.execute("select distinct shape from result").fetchall()]
+        listed = (
+            f"select query.name, '{self.one}' || one as one, '{self.two}' || two as two "
+            f"from result join query{shape} query on query.row = result.query where shape = {shape}"
+            for shape in shapes
+        )
+        return self.connection.sql(" union all ".join(listed)).to_arrow_table()
 
 
 def _of_shapes(shapes: int) -> JoinWork:
@@ -198,7 +255,7 @@ def _of_shapes(shapes: int) -> JoinWork:
         "create stream S",
         lambda count: leaf_queries(shapes, count),
         lambda count, start, seed: items(shapes, count, start, seed),
-        lambda queries: leaves_by_duckdb(shapes, queries),
+        partial(leaves_by_duckdb, shapes),
     )
 
 

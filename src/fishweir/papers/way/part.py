@@ -116,11 +116,12 @@ def settle(weir: Weir) -> None:
             return
 
 
-def wait_for(weir: Weir) -> None:
-    """Waits until everything published is committed. The logs are read once, then only numbers are compared, so that
-    the waiting does not affect the measurement of a micro-batch."""
+def wait_for(weir: Weir, wanted: int | None = None) -> None:
+    """Waits until everything published is committed; `wanted` is the number of entries in all logs, if it is known. The
+    logs are read at most once, then only numbers are compared, so that the waiting does not affect the measurement of a
+    micro-batch."""
     runner = weir._runner
     assert runner is not None
-    wanted = sum(heads(weir.home).values())
+    wanted = sum(heads(weir.home).values()) if wanted is None else wanted
     while sum(list(runner.batches.offsets.values())) < wanted:
         time.sleep(0.002)

@@ -24,10 +24,10 @@ from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER
 from fishweir.evaluate.join.pairs import PAIRS_AT_ONCE, SetPairs, portions
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.row_joins import RowJoin
-from fishweir.evaluate.join.rows.row_kernels import OPERATORS, join_stretches, queries_of_pairs
+from fishweir.evaluate.join.rows.row_kernels import join_stretches, queries_of_pairs
 from fishweir.evaluate.join.rows.row_views import RowView, view_of
-from fishweir.evaluate.join.rows.stretches import Probe, Stretches, fewest, with_partners
-from fishweir.evaluate.join.state import Hashes, Run, SideRows
+from fishweir.evaluate.join.rows.stretches import Probe, Stretches, fewest
+from fishweir.evaluate.join.state import Hashes, Run, SideRows, combine
 
 Floats = NDArray[np.float64]
 
@@ -99,8 +99,9 @@ def join_rows(
                 continue
             own = view_of(new, join.keys[side], len(join.ops))
             chosen = _dealt(join, own, part, parts)
+            anchored = combine(join.keys[1 - side], own.values[chosen, join.anchor if join.anchor >= 0 else slice(0)])
             probes = [
-                Probe(join, side, own, chosen, run, ranks)
+                Probe(join, side, own, chosen, anchored, run, ranks)
                 for run in ((new, *old) if side else old)
                 if len(chosen) and len(run.rows.of_class(join.keys[1 - side])) and _near(join, side, new, run)
             ]
@@ -130,10 +131,9 @@ def _near(join: RowJoin, side: int, new: Run, run: Run) -> bool:
 
 
 def _probe(probe: Probe) -> Iterator[Met]:
-    probe = with_partners(probe)
+    probe, found = fewest(probe)
     if not len(probe.chosen):
         return
-    found = fewest(probe)
     counted = _counted(probe, found.view)
     for some in _portions(probe.own.documents[probe.chosen], found.ends - found.starts):
         met = _meeting(probe, found, some, counted)
@@ -196,7 +196,7 @@ def _meeting(probe: Probe, found: Stretches, some: Ints, counted: tuple[Any, Any
         sides[0],
         sides[1],
         own.run is view.run,
-        np.array([OPERATORS[op] for op in join.ops], np.int64),
+        join.operators,
         np.array([i for i in range(len(join.ops)) if i != found.decided], np.int64),
         join.counts_rows,
         join.longest,
@@ -280,6 +280,9 @@ def _batched(found: Iterator[Met]) -> Iterator[list[Met]]:
 
 def _listed(pairs: Ints, members: Ints, result: Ints) -> tuple[Ints, Ints, Ints]:
     """The distinct queries of each result: one pair per result, the queries, and the start of each result's queries."""
-    keys, first = np.unique(result[pairs] << 32 | members, return_index=True)
+    keys = result[pairs] << 32 | members
+    first = np.arange(len(keys))
+    if not (keys[1:] > keys[:-1]).all():
+        keys, first = np.unique(keys, return_index=True)
     starts = np.flatnonzero(np.diff(keys >> 32, prepend=-1))
     return pairs[first[starts]], keys & 0xFFFFFFFF, np.append(starts, len(keys))

@@ -25,6 +25,7 @@ from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER, Contained, by
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.rows.column_sides import ColumnSide, any_document, column_side
 from fishweir.evaluate.join.rows.pair_regions import PairRegions, checks_of
+from fishweir.evaluate.join.rows.row_kernels import OPERATORS
 from fishweir.evaluate.join.rows.side_rows import as_rows, column_values, side_rows
 from fishweir.evaluate.join.state import SideRows
 from fishweir.evaluate.join.variables import key_of
@@ -55,6 +56,11 @@ class RowJoin:
     @property
     def above(self) -> bool:
         return self.tables[0].above
+
+    @cached_property
+    def operators(self) -> Ints:
+        """The numbers of its operators in kernels."""
+        return np.array([OPERATORS[op] for op in self.ops], np.int64)
 
     @cached_property
     def counts_rows(self) -> tuple[bool, bool]:

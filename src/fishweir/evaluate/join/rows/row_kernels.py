@@ -92,6 +92,55 @@ def join_stretches(
 
 
 @kernel
+def take_lists(starts: Any, values: Any, rows: Any) -> tuple[Ints, Any]:
+    """The lists of some rows: their starts, and their elements."""
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    for i in range(len(rows)):
+        offsets[i + 1] = offsets[i] + starts[rows[i] + 1] - starts[rows[i]]
+    taken, at = np.empty(offsets[-1], values.dtype), 0
+    for row in rows:
+        for entry in range(starts[row], starts[row + 1]):
+            taken[at] = values[entry]
+            at += 1
+    return offsets, taken
+
+
+@kernel
+def equal_keys(keys: Any, classes: Any, own: Any, wanted: Any, most: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """Looks up keys in sorted ones. Returns the positions of those that occur, the rows of each as a range of a list,
+    and this list. The list is empty if it would be longer than `most`, or if rows of another class have one of these
+    keys too."""
+    there, starts = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64)
+    ends, count, total, alike = np.empty(len(wanted), np.int64), 0, 0, True
+    for i in range(len(wanted)):
+        low, high, key = 0, len(keys), wanted[i]
+        while low < high:
+            middle = (low + high) >> 1
+            if keys[middle] < key:
+                low = middle + 1
+            else:
+                high = middle
+        first = low
+        while low < len(keys) and keys[low] == key and total <= most:
+            alike &= classes[low] == own
+            low += 1
+            total += 1
+        if first < len(keys) and keys[first] == key:
+            there[count], starts[count], ends[count] = i, first, low
+            count += 1
+    there, starts, ends = there[:count], starts[:count], ends[:count]
+    touched = np.empty(total if alike and total <= most else 0, np.int64)
+    at = 0
+    for i in range(count if len(touched) else 0):
+        first = at
+        for row in range(starts[i], ends[i]):
+            touched[at] = row
+            at += 1
+        starts[i], ends[i] = first, at
+    return there, starts, ends, touched
+
+
+@kernel
 def in_order(left: float, right: float, op: int) -> bool:
     if op == 2:
         return left < right

@@ -125,6 +125,11 @@ def _compared(table: JoinTable, side: int, witnesses: Mapping[Path, PathTable], 
 
 def values_at(values: PathTable, documents: Ints, nodes: Ints, hashed: bool) -> Hashes:
     """The values of some nodes: hashes, or the bits of numbers."""
+    if values.single:  # the node of each document is the only one
+        if np.array_equal(values.documents, documents):
+            return values.hashes if hashed else values.numbers.view(np.uint64)
+        at = np.searchsorted(values.documents, documents)
+        return values.hashes[at] if hashed else values.numbers[at].view(np.uint64)
     keys = node_keys(values.documents, np.maximum(values.nodes[:, -1], 0))
     order = np.argsort(keys, kind="stable")
     at = order[np.searchsorted(keys[order], node_keys(documents, nodes))]

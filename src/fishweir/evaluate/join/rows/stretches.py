@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import MIRRORED, Operator
-from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.join.edges import EARLIER, LATER
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.row_joins import RowJoin
+from fishweir.evaluate.join.rows.row_kernels import equal_keys
 from fishweir.evaluate.join.rows.row_views import RowView, view_of
-from fishweir.evaluate.join.state import Hashes, Run, combine
+from fishweir.evaluate.join.state import Hashes, Run
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +39,8 @@ class Probe:
     new: int
     own: RowView
     chosen: Ints
+    anchored: Hashes
+    """The key that each of the chosen rows looks up; without an anchor there is none."""
     run: Run
     ranks: Ranks
 
@@ -71,47 +74,24 @@ class Stretches:
         return int(np.maximum(self.ends - self.starts, 0).sum())
 
 
-def with_partners(probe: Probe) -> Probe:
-    """Only the new rows whose anchor value occurs on the other side. They are mostly few, and one lookup finds them."""
-    join, rows = probe.join, probe.run.rows
-    if join.anchor < 0 or not len(rows):
-        return probe
-    keys = combine(join.keys[1 - probe.new], probe.own.values[probe.chosen, join.anchor])
-    at = np.minimum(np.searchsorted(rows.keys, keys), len(rows) - 1)
-    return replace(probe, chosen=probe.chosen[rows.keys[at] == keys])
-
-
-def fewest(probe: Probe) -> Stretches:
-    """The order of the other side's rows that leaves the fewest candidates."""
-    join, other = probe.join, 1 - probe.new
+def fewest(probe: Probe) -> tuple[Probe, Stretches]:
+    """The order of the other side's rows that leaves the fewest candidates, for the new rows whose anchor value occurs
+    there. Those are mostly few, and so are their partners: then nothing else is read."""
+    join, key = probe.join, probe.join.keys[1 - probe.new]
     if join.anchor >= 0:
-        keys = combine(join.keys[other], probe.own.values[probe.chosen, join.anchor])
-        alone = _touched(probe, keys)
-        if alone is not None:
-            return alone
-    view = view_of(probe.run, join.keys[other], len(join.ops))
+        rows, most = probe.run.rows, len(probe.run.rows.of_class(key)) // FEW
+        with_partners, lo, hi, touched = equal_keys(rows.keys, rows.classes, np.uint64(key), probe.anchored, most)
+        probe = replace(probe, chosen=probe.chosen[with_partners], anchored=probe.anchored[with_partners])
+        if len(touched) or not len(with_partners):
+            view = RowView(probe.run, touched, len(join.ops))
+            return probe, Stretches(view, view.by_place, lo, hi, join.anchor)
+    view = view_of(probe.run, key, len(join.ops))
     found = [_by_time(probe, view)]
     if join.anchor >= 0:
-        lo, hi = (np.searchsorted(view.keys, keys, side) for side in ("left", "right"))
+        lo, hi = (np.searchsorted(view.keys, probe.anchored, side) for side in ("left", "right"))
         found.append(Stretches(view, view.by_place, lo, hi, join.anchor))
     found += [_by_value(probe, view, i) for i, op in enumerate(join.ops) if op not in ("=", "!=")]
-    return min(found, key=lambda stretches: stretches.total)
-
-
-def _touched(probe: Probe, keys: Hashes) -> Stretches | None:
-    """Only the rows that have one of some keys; None if they are many, or if rows of another class have these keys
-    too."""
-    rows, join = probe.run.rows, probe.join
-    different, place = np.unique(keys, return_inverse=True)
-    lo, hi = (np.searchsorted(rows.keys, different, side) for side in ("left", "right"))
-    if int((hi - lo).sum()) > len(rows.of_class(join.keys[1 - probe.new])) // FEW:
-        return None
-    _, touched = expand(lo, hi)
-    if (rows.classes[touched] != np.uint64(join.keys[1 - probe.new])).any():
-        return None
-    view = RowView(probe.run, touched, len(join.ops))
-    ends = np.cumsum(hi - lo)
-    return Stretches(view, view.by_place, (ends - (hi - lo))[place], ends[place], join.anchor)
+    return probe, min(found, key=lambda stretches: stretches.total)
 
 
 def _by_value(probe: Probe, view: RowView, edge: int) -> Stretches:
