@@ -26,7 +26,7 @@ class Slow(Overload):
         self._costs.append(0.1)
 
 
-def overloaded(weir: testing.Weir, latency: float = 20 / 3) -> Slow:
+def overloaded(weir: testing.Weir, latency: float = 10.0) -> Slow:
     weir.overload = Slow(latency)
     weir.overload.took(1, 1.0)
     return weir.overload
@@ -209,7 +209,7 @@ def test_shedding_on_spark(spark_weir: Weir) -> None:
         create stream R (id int, price double) make up within 1 hour;
         create query all as select id from R pref price > 1000
     """)
-    spark_weir.overload = Slow(20 / 3)
+    spark_weir.overload = Slow(10.0)
     spark_weir.overload.took(1, 1.0)
     spark_weir.publish("R", tuples(200))
     spark_weir.run(until_idle=True)

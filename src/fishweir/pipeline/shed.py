@@ -25,14 +25,14 @@ from fishweir.pipeline.output_timing import OutputTimer
 from fishweir.pipeline.shed_costs import counted
 from fishweir.pipeline.walk_counters import load_walk_counters
 from fishweir.shedding.decision import StreamShed, levels_for, may_shed, valued_by
-from fishweir.shedding.overload import Budget, Overload
+from fishweir.shedding.overload import Budget, Overload, remaining
 from fishweir.shedding.suspension import Parts, PreferenceGroup, Variant, chain, parts_of
 from fishweir.shedding.units import Unit, unit_of
 
 logger = logging.getLogger("fishweir.shedding")
 
 PreferenceGroups = Mapping[Source, Sequence[PreferenceGroup]]
-OFTEN, SHARE = 5.0, 0.002
+OFTEN, SHARE = 30.0, 0.0005
 """Seconds between two counts of the patterns of a stream, and the maximum share of time for counting."""
 RECENT = 20
 """The number of recent micro-batches that determine the results per document."""
@@ -108,7 +108,8 @@ class Shedder:
         """The number of documents that wait for their outputs. Those with omitted patterns are weighted by the cost of
         their outputs.
         """
-        return sum(documents * self._constructing.get(batch, 1.0) for batch, documents in self.behind())
+        realized, parts = self.overload.realized, self._constructing
+        return sum(documents * remaining(parts.get(batch, 1.0), realized) for batch, documents in self.behind())
 
     def took(self, documents: int, shed: int, seconds: float, matches: int = 0) -> None:
         if documents:
