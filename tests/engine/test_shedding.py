@@ -191,11 +191,11 @@ def test_decisions_are_written_down(weir: testing.Weir) -> None:
     weir.execute("create stream R (id int, price double) shed allowed")
     shedder = Shedder(weir.home, overloaded(weir), lambda _: {})
     weir.publish("R", tuples(100))
-    decided = shedder.decide(3, 0, {})
+    (stream,) = weir.home.stream_ids()
+    decided = shedder.decide(3, 0, {stream: 100})
     assert [one.keep for one in decided.values()] == [0.4]
-    weir.publish("R", tuples(100))
-    assert shedder.decide(3, 0, {}) == decided
-    assert [one.keep for one in shedder.decide(4, 0, {}).values()] == [0.2]
+    assert shedder.decide(3, 0, {stream: 200}) == decided
+    assert [one.keep for one in shedder.decide(4, 0, {stream: 200}).values()] == [0.2]
 
 
 def test_a_target_must_be_positive(weir: testing.Weir) -> None:

@@ -106,6 +106,37 @@ def test_the_speed_is_measured_while_patterns_are_left_out() -> None:
     assert (budget.matching, budget.constructing) == (1e-3, 1e-3)
 
 
+def test_savings_that_are_not_realized_correct_the_predictions() -> None:
+    overload = Overload(TARGET)
+    overload.took(1, 1.0)
+    overload.took(10_000, 10.0)
+    overload.constructed(1_000, 1.0)
+    overload.constructed(1_000, 0.9, part=0.2)
+    assert overload.realized == 1, "a single measurement may be wrong"
+    for _ in range(10):
+        overload.constructed(1_000, 0.6, part=0.2)
+    budget = overload.budget(10**6)
+    assert budget is not None
+    assert budget.constructing == 1e-3, "the cost of complete outputs is that of complete outputs"
+    assert budget.realized == pytest.approx(0.5)
+    assert budget.cost(1.0, 0.2) == pytest.approx(1e-3 + 0.6e-3)
+    assert budget.cost(1.0, 1.0) == pytest.approx(2e-3)
+    half = levels_for((Variant(), Variant(0.9, 1.0, 0.2)), 10_000, 16.0, budget, True)
+    assert [level.share for level in half] == [1.0], "the cheaper one, for all"
+
+
+def test_outputs_without_patterns_that_take_longer_than_complete_ones_say_that_all_became_slower() -> None:
+    overload = Overload(TARGET)
+    overload.took(1, 1.0)
+    overload.took(10_000, 10.0)
+    overload.constructed(1_000, 1.0)
+    for _ in range(20):
+        overload.constructed(1_000, 3.0, part=0.5)
+    budget = overload.budget(10**6)
+    assert budget is not None
+    assert budget.constructing == pytest.approx(3e-3)
+
+
 def test_queries_without_preference_are_spared_unless_the_stream_allows_it() -> None:
     assert may_shed(True, [PreferenceGroup(None, 1)])
     assert not may_shed(False, [PreferenceGroup(RANKED, 5), PreferenceGroup(None, 1)])

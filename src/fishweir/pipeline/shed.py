@@ -20,7 +20,6 @@ from typing import Any
 from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
 from fishweir.pipeline.calibration import calibrated
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
-from fishweir.pipeline.offsets import heads
 from fishweir.pipeline.output_timing import OutputTimer
 from fishweir.pipeline.shed_costs import counted
 from fishweir.pipeline.walk_counters import load_walk_counters
@@ -82,14 +81,14 @@ class Shedder:
         self._share = 1.0
         self._recorded: dict[str, Any] | None = None
 
-    def decide(self, batch: int, version: int, offsets: Mapping[str, int]) -> dict[int, StreamShed]:
+    def decide(self, batch: int, version: int, waiting: Mapping[int, int]) -> dict[int, StreamShed]:
+        """The decision for a micro-batch by stream, for the numbers of waiting entries by stream."""
         if self._recorded is None:
             self._recorded = read_json(self._path, {})
         if self._recorded.get("batch") == batch:
             return {int(id): StreamShed.from_json(one) for id, one in self._recorded["streams"].items()}
         began, busy = time.perf_counter(), time.thread_time()
         before = self.overload.shedding
-        waiting = {int(id): head - offsets.get(id, 0) for id, head in heads(self.home).items()}
         passed, self._decided_at = began - self._decided_at, began
         budget = self.overload.budget(sum(waiting.values()), self._behind(), passed)
         found = {} if budget is None else self._decided(waiting, budget, version)
