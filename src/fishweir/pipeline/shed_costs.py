@@ -249,7 +249,7 @@ _BELOW = etree.XPath("count(descendant::*)")
 
 def size(element: Element) -> int:
     """The number of elements below an element."""
-    return int(_BELOW(element))  # type: ignore[arg-type]
+    return int(_BELOW(element)) if len(element) else 0  # type: ignore[arg-type]
 
 
 def _share(some: float, whole: float) -> float:
