@@ -29,7 +29,8 @@ def shedder_of(
     groups(catalog.version())
 
     def behind() -> list[tuple[int, int]]:
-        return [(commit.batch, commit.documents) for commit in service.collector.waiting()]
+        collector = service.collector
+        return [(commit.batch, commit.documents) for commit in collector.table.known(collector.batch)]
 
     return Shedder(home, overload, groups, reader.spent, behind)
 
