@@ -7,7 +7,7 @@ import pytest
 
 from fishweir.algebra.preferences import Preference, Score, ValueCondition
 from fishweir.shedding.decision import LEFT_OUT, Level, StreamShed, levels_for, levels_of, may_shed, valued_by, worth
-from fishweir.shedding.overload import Overload
+from fishweir.shedding.overload import REALIZED, Overload
 from fishweir.shedding.suspension import PreferenceGroup, Variant
 
 TARGET = 10.0
@@ -112,7 +112,7 @@ def test_savings_that_are_not_realized_correct_the_predictions() -> None:
     overload.took(10_000, 10.0)
     overload.constructed(1_000, 1.0)
     overload.constructed(1_000, 0.9, part=0.2)
-    assert overload.realized == 1, "a single measurement may be wrong"
+    assert overload.realized == REALIZED, "a single measurement may be wrong"
     for _ in range(10):
         overload.constructed(1_000, 0.6, part=0.2)
     budget = overload.budget(10**6)

@@ -39,7 +39,7 @@ from fishweir.pipeline.source_documents import taken_of
 from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, to_tree
 from fishweir.shedding.suspension import Part, Parts, PreferenceGroup, Saved, needed_paths
 
-SAMPLE, LONGEST = 20, 1 << 16
+SAMPLE, LONGEST = 20, 1 << 15
 """The number of sampled documents, and the bytes after which no more are sampled: a decision must cost next to nothing.
 """
 COUNTED = 200

@@ -34,6 +34,8 @@ FEWEST, SHORTEST = 100, 0.05
 """Outputs of fewer documents that also took fewer seconds are not used to estimate the cost per output: each delivery
 has a fixed cost.
 """
+REALIZED = 0.75
+"""The usual share of the predicted savings of outputs that is realized, until it has been measured."""
 CUT = 0.95
 """The predicted share of the cost of outputs below which savings are measured."""
 LEAST = 0.01
@@ -82,9 +84,9 @@ class Overload:
     """The cost of leaving out a document."""
     _constructing: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     _publishing: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
-    _realized: deque[float] = field(default_factory=lambda: deque([1.0] * (RECENT // 2), RECENT))
-    """Measured by predicted savings of outputs without some patterns. The predictions are trusted until several
-    measurements disagree."""
+    _realized: deque[float] = field(default_factory=lambda: deque([REALIZED] * (RECENT // 2), RECENT))
+    """Measured by predicted savings of outputs without some patterns, at first the usual ratio: the first measurements
+    come only after everything has been delivered that was evaluated before, and a single one may be wrong."""
     _warm: bool = False
 
     def __post_init__(self) -> None:
