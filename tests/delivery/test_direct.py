@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from fishweir import testing
 from fishweir.catalog.deliveries import outbox
-from fishweir.delivery import routing
+from fishweir.delivery import collector, routing
 from fishweir.delivery.outbox import Delivery
 from fishweir.errors import HomeError
 from fishweir.pipeline.result import Result
@@ -109,7 +109,49 @@ def test_a_callback_at_work_gets_what_comes_meanwhile_afterwards(weir: Weir) -> 
     assert heard == [{"x": 1}, {"x": 2}, {"x": 3}]
 
 
+def test_deliveries_begin_before_all_micro_batches_are_collected(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "SLICE", 0.0)
+    weir.action("hear", lambda _: None)
+    weir.execute("create query q as select x from R do hear")
+    for value in (1, 2, 3):
+        committed(weir, monkeypatch, value)
+    service = weir._delivery_service
+    begun: list[list[tuple[int, int]]] = []
+    waiting: list[int] = []
+
+    def begin() -> None:
+        begun.append([(one.after, one.upto) for one in service.collector.begun()])
+        waiting.append(len(service.collector.waiting()))
+
+    service._poll(begin)
+    assert begun == [[(-1, 0)], [], []], "the next ones follow the first, which is in flight"
+    assert waiting == [2, 1, 0]
+    assert in_outbox(weir) == [(-1, 0, 1), (0, 1, 0), (1, 2, 0)]
+
+
+def test_results_are_released_when_they_have_been_sent_and_read_again_by_a_retry(weir: Weir, clock: Clock) -> None:
+    heard: list[Result] = []
+    fails = True
+
+    def hear(result: Result) -> None:
+        heard.append(result)
+        if fails:
+            raise ValueError("not now")
+
+    weir.action("hear", hear)
+    weir.execute("create stream S; create query q as for $a in stream('S')/t return $a/x do hear")
+    weir.publish("S", ["<t><x>1</x></t>"])
+    weir.step()
+    contents = weir._delivery_service.sender.contents
+    assert not contents._kept
+    fails = False
+    clock.advance(3600.0)
+    weir.step()
+    assert [result.output for result in heard] == ["<x>1</x>", "<x>1</x>"]
+
+
 def test_several_micro_batches_are_one_delivery(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "SLICE", 3600.0)
     heard: list[object] = []
     weir.action("hear", lambda result: heard.append(result.output))
     weir.execute("create query q as select x from R where x > 1 do hear; create query r as select x from R do hear")

@@ -127,12 +127,13 @@ def test_documents_that_lost_patterns_wait_for_less(weir: testing.Weir) -> None:
     shedder = Shedder(weir.home, overload, preference_groups_of(weir.catalog), behind=lambda: waiting)
     weir.publish("transactions", transactions(400))
     version = weir.catalog.version()
-    (cut,) = shedder.decide(7, version, {}).values()
+    (stream,) = weir.home.stream_ids()
+    (cut,) = shedder.decide(7, version, {stream: 400}).values()
     assert not all(level.is_full for level in cut.levels)
     seen: list[float] = []
     overload.budget = lambda _, behind=0, passed=0: seen.append(behind)  # type: ignore[method-assign,assignment]
     for batch in (6, 7):
         waiting[:] = [(batch, 100)]
-        shedder.decide(batch + 2, version, {})
+        shedder.decide(batch + 2, version, {stream: 400})
     assert seen[0] == 100
     assert 0 <= seen[1] < 100

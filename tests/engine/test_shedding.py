@@ -26,7 +26,7 @@ class Slow(Overload):
         self._costs.append(0.1)
 
 
-def overloaded(weir: testing.Weir, latency: float = 20 / 3) -> Slow:
+def overloaded(weir: testing.Weir, latency: float = 10.0) -> Slow:
     weir.overload = Slow(latency)
     weir.overload.took(1, 1.0)
     return weir.overload
@@ -191,11 +191,11 @@ def test_decisions_are_written_down(weir: testing.Weir) -> None:
     weir.execute("create stream R (id int, price double) shed allowed")
     shedder = Shedder(weir.home, overloaded(weir), lambda _: {})
     weir.publish("R", tuples(100))
-    decided = shedder.decide(3, 0, {})
+    (stream,) = weir.home.stream_ids()
+    decided = shedder.decide(3, 0, {stream: 100})
     assert [one.keep for one in decided.values()] == [0.4]
-    weir.publish("R", tuples(100))
-    assert shedder.decide(3, 0, {}) == decided
-    assert [one.keep for one in shedder.decide(4, 0, {}).values()] == [0.2]
+    assert shedder.decide(3, 0, {stream: 200}) == decided
+    assert [one.keep for one in shedder.decide(4, 0, {stream: 200}).values()] == [0.2]
 
 
 def test_a_target_must_be_positive(weir: testing.Weir) -> None:
@@ -209,7 +209,7 @@ def test_shedding_on_spark(spark_weir: Weir) -> None:
         create stream R (id int, price double) make up within 1 hour;
         create query all as select id from R pref price > 1000
     """)
-    spark_weir.overload = Slow(20 / 3)
+    spark_weir.overload = Slow(10.0)
     spark_weir.overload.took(1, 1.0)
     spark_weir.publish("R", tuples(200))
     spark_weir.run(until_idle=True)

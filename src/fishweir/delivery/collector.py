@@ -6,7 +6,8 @@ query and the micro-batch are recorded: the timer finds them in the results tabl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
@@ -22,8 +23,10 @@ from fishweir.delivery.routing import Routing
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.output_timing import Count
 
-TOGETHER = 20
-"""The maximum number of waiting micro-batches that are collected in one transaction."""
+TOGETHER, SLICE = 20, 0.1
+"""The maximum number of waiting micro-batches that are collected in one transaction, and the number of seconds after
+which no more are added: their deliveries begin after the transaction.
+"""
 _FORGET = sa.delete(facts).where(facts.c.name == COLLECTED)
 _COLLECTED = sa.insert(facts).values(name=COLLECTED, value=sa.bindparam("value"))
 NOTED = 100
@@ -55,11 +58,13 @@ class Collector:
     def waiting(self) -> list[Commit]:
         return self.table.commits(after=self.batch)
 
-    def collect(self, now: float) -> None:
-        """Collects the commits since the last call."""
+    def collect(self, now: float, begin: Callable[[], None] = lambda: None) -> None:
+        """Collects the commits since the last call. After each transaction, `begin` starts its deliveries."""
         waiting = self.waiting()
-        for i in range(0, len(waiting), TOGETHER):
-            self._collect(waiting[i : i + TOGETHER], now)
+        while waiting:
+            self._collect(waiting[:TOGETHER], now)
+            waiting = [commit for commit in waiting if commit.batch > self.batch]
+            begin()
 
     def begun(self) -> list[Delivery]:
         """The deliveries that have begun since the last call, regardless of later failures."""
@@ -68,8 +73,8 @@ class Collector:
         return begun
 
     def _collect(self, commits: Sequence[Commit], now: float) -> None:
-        """Collects micro-batches. The results of several micro-batches for one channel become one row."""
-        last = commits[-1].batch
+        """Collects micro-batches for a slice of time. Their results for one channel become one row."""
+        last, ends = commits[-1].batch, time.monotonic() + SLICE
         if not self.has_subscribers and all(commit.batch % NOTED for commit in commits):
             self.batch = last
             return
@@ -91,6 +96,9 @@ class Collector:
                 with self._counting(commit) as count:
                     count.is_wanted = self.contents.keep(commit, sent, is_all, len(at_once) > 1)
                 timed = commit if count.is_wanted else timed
+            if time.monotonic() >= ends:
+                last = commit.batch
+                break
         with self._counting(timed) if timed else nullcontext(), self.direct.moving:
             begun = self._write([rows[channel] for channel in sorted(rows)], list(later.items()), last, now)
             self.direct.busy |= {delivery.target for delivery in begun}

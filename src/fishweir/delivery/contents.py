@@ -131,8 +131,10 @@ class _Read:
         batches: list[ResultBatch],
         counting: Callable[[], AbstractContextManager[object]],
         is_shared: bool,
+        release: Callable[[], None],
     ) -> None:
         self.wanted, self._batches, self._counting, self.is_shared = wanted, batches, counting, is_shared
+        self._release = release
         self.in_columns = all(shows_columns(batch) for batch in batches)
         if self.in_columns:
             of = [batch.queries.numbers[batch.of] for batch in batches]
@@ -168,9 +170,10 @@ class _Read:
             return [result for batch in self._batches for _, result in batch.results()]
 
     def forget(self) -> None:
-        """Drops results that can be constructed again."""
+        """Drops results that can be constructed again, and releases the rest."""
         if self.in_columns:
             self.__dict__.pop("results", None)
+        self._release()
 
     @cached_property
     def rests(self) -> list[str] | None:
@@ -199,7 +202,7 @@ class Contents:
     def __init__(self, table: ResultsTable, reader: ResultReader, fired: Routing) -> None:
         self.table, self.reader, self.fired = table, reader, fired
         self._kept: OrderedDict[int, _Read] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock, self._reading = threading.Lock(), threading.Lock()
 
     def of(self, channel: int, after: int, upto: int) -> Content:
         """The results for a channel in the micro-batches (after, upto]."""
@@ -222,22 +225,38 @@ class Contents:
         If `is_all`, the numbers are those of all queries with results, and the rows are not filtered. If `is_shared`,
         several channels get the results.
         """
-        with self._lock:
-            return not self._read(commit, numbers, is_all, is_shared).in_columns
+        return not self._read(commit, numbers, is_all, is_shared).in_columns
 
     def _part(self, commit: Commit, feeds: Mapping[int, str]) -> Part:
         """The results of some queries, under the names in the subscriptions."""
+        read = self._read(commit, np.array(sorted(feeds), np.int64))
         with self._lock:
-            return self._read(commit, np.array(sorted(feeds), np.int64)).part(feeds)
+            return read.part(feeds)
 
     def _read(self, commit: Commit, wanted: Ints, is_all: bool = False, is_shared: bool = True) -> _Read:
-        """The results of some queries, and possibly of others."""
-        found = self._kept.get(commit.batch)
-        if found is None or not found.has(wanted):
-            chosen = None if is_all else wanted
-            batches = list(self.reader.batches(self.table, commit, chosen)) if len(wanted) else []
-            counting = partial(self.reader.spent.counting, commit.batch, commit.documents)
-            self._kept[commit.batch] = found = _Read(wanted, batches, counting, is_shared)
+        """The results of some queries, and possibly of others. Cached results are found while others are being read."""
+        found = self._cached(commit.batch, wanted)
+        if found is None:
+            with self._reading:
+                found = self._cached(commit.batch, wanted) or self._read_anew(commit, wanted, is_all, is_shared)
+        return found
+
+    def _cached(self, batch: int, wanted: Ints) -> _Read | None:
+        with self._lock:
+            found = self._kept.get(batch)
+            return found if found is not None and found.has(wanted) else None
+
+    def _read_anew(self, commit: Commit, wanted: Ints, is_all: bool, is_shared: bool) -> _Read:
+        chosen = None if is_all else wanted
+        batches = list(self.reader.batches(self.table, commit, chosen)) if len(wanted) else []
+        counting = partial(self.reader.spent.counting, commit.batch, commit.documents)
+        found = _Read(wanted, batches, counting, is_shared, partial(self._release, commit.batch))
+        with self._lock:
+            self._kept[commit.batch] = found
             while sum(kept.size for kept in self._kept.values()) > KEPT and len(self._kept) > 1:
                 self._kept.popitem(last=False)
         return found
+
+    def _release(self, batch: int) -> None:
+        with self._lock:
+            self._kept.pop(batch, None)

@@ -175,14 +175,14 @@ class DeliveryService:
             due = self.outbox.next_due()
             return bool(self._busy or self.outbox.gathering or (due is not None and due <= now))
 
-    def _poll(self) -> None:
+    def _poll(self, begin: Callable[[], None] = lambda: None) -> None:
         with self._polling:
-            self._poll_once()
+            self._poll_once(begin)
 
-    def _poll_once(self) -> None:
+    def _poll_once(self, begin: Callable[[], None]) -> None:
         now, before = self.clock(), self.collector.batch
         self.outbox.release(now)
-        self.collector.collect(now)
+        self.collector.collect(now, begin)
         if self.collector.has_subscribers:
             self.timers.fire(now)
         if self.collector.batch != before:
@@ -190,17 +190,21 @@ class DeliveryService:
 
     def _look_and_begin(self) -> None:
         try:
-            self._poll()
+            self._poll(self._begin)
         finally:
-            for delivery in self.collector.begun():
-                self._submit([delivery])
+            self._begin()
+
+    def _begin(self) -> None:
+        """Starts the deliveries of the commits that have been collected."""
+        for delivery in self.collector.begun():
+            self._submit([delivery])
+        if self.collector.has_subscribers:
+            self._more = True
+            self._dispatch.set()
 
     def _collect_loop(self) -> None:
         while not self._stopped.is_set():
             self._guarded(self._look_and_begin)
-            if self.collector.has_subscribers:
-                self._more = True
-                self._dispatch.set()
             self._wait(self._collect, self._next_timer)
 
     def _dispatch_loop(self) -> None:

@@ -24,12 +24,15 @@ def shedder_of(
     if overload is None:
         return None
     service.outbox.is_overloaded = lambda: overload.shedding
-    calibrated()  # measured now, since there is no time under overload
+    groups = preference_groups_of(catalog)
+    calibrated()  # both now, since there is no time under overload
+    groups(catalog.version())
 
     def behind() -> list[tuple[int, int]]:
-        return [(commit.batch, commit.documents) for commit in service.collector.waiting()]
+        collector = service.collector
+        return [(commit.batch, commit.documents) for commit in collector.table.known(collector.batch)]
 
-    return Shedder(home, overload, preference_groups_of(catalog), reader.spent, behind)
+    return Shedder(home, overload, groups, reader.spent, behind)
 
 
 def preference_groups_of(catalog: Catalog) -> Callable[[int], PreferenceGroups]:

@@ -27,7 +27,7 @@ from fishweir.pipeline.commits import Commit, ResultsTable, check_written
 from fishweir.pipeline.event_time import EventTime, Published
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.lateness import LEVELS
-from fishweir.pipeline.offsets import LogSlice, check_logs, is_waiting, next_offsets, slices_between, spread
+from fishweir.pipeline.offsets import LogSlice, check_logs, heads, next_offsets, slices_between, spread, waiting_in
 from fishweir.pipeline.parts import Parts
 from fishweir.pipeline.probe import ProbeTask
 from fishweir.pipeline.retained import Retained, StateFile, remove_others, state_file
@@ -149,26 +149,36 @@ class MicroBatches:
         """
         if self.between(self):
             return True
-        if not is_waiting(self.home, self.offsets):
+        waiting = waiting_in(heads(self.home), self.offsets)
+        if not waiting:
             return False
         plan = self.newest(self.statistics)
         stages = cached_plan(self.home.plan, plan.segments)
         by_arrival = any(stage.is_by_arrival for stage in stages.stages.values())
         most = self.shedder.documents(self.documents) if self.shedder else self.documents
-        end = next_offsets(self.home, self.offsets, most, arrived if by_arrival else None)
+        end = next_offsets(self.home, self.offsets, waiting, most, arrived if by_arrival else None)
         slices = slices_between(self.offsets, end)
         if not slices:
             return False
-        self._run(self.last.batch + 1, slices, plan, stages, executor)
+        entries = {int(id): head - self.offsets.get(id, 0) for id, head in waiting.items()}
+        self._run(self.last.batch + 1, slices, entries, plan, stages, executor)
         return True
 
-    def _run(self, batch: int, slices: Sequence[LogSlice], plan: PlanInForce, stages: Plan, executor: Executor) -> None:
+    def _run(
+        self,
+        batch: int,
+        slices: Sequence[LogSlice],
+        waiting: Mapping[int, int],
+        plan: PlanInForce,
+        stages: Plan,
+        executor: Executor,
+    ) -> None:
         at, began = self.clock(), time.perf_counter()
         self.queries = plan.queries
         published = self.published()
         watched = self.event_time.watched(stages, published)
         folder, hidden = self.table.batch_folder(batch), self.between.hidden(self, plan.version)
-        shedding = self.shedder.decide(batch, plan.version, self.offsets) if self.shedder else {}
+        shedding = self.shedder.decide(batch, plan.version, waiting) if self.shedder else {}
         task = MatchTask(
             self.home.streams,
             self.home.plan,

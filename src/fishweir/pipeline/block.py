@@ -186,7 +186,7 @@ class Block:
         if not self.cuts:
             return None
         at = int(self.at[entry])
-        stream, number = self.own[at].tolist()
+        stream, number = self.listed("stream")[at], self.listed("document")[at]
         return self.cuts.of(stream, number, query.preferred, query.shape, self.listed("nodes")[at])
 
     def has_cuts(self, entries: Ints) -> bool:

@@ -119,6 +119,10 @@ class ResultsTable:
             self._follow()
         return [commit for commit, _ in self._chain[after + 1 : None if upto is None else upto + 1]]
 
+    def known(self, after: int) -> list[Commit]:
+        """The commits after a micro-batch that this process has made or read, without looking for others."""
+        return [commit for commit, _ in self._chain[after + 1 :]]
+
     @property
     def read_so_far(self) -> list[Commit]:
         """The commits up to the point where the chain is broken, or was broken when it was last read."""

@@ -41,15 +41,21 @@ def check_logs(home: Home, offsets: Mapping[str, int]) -> None:
 
 
 def is_waiting(home: Home, start: Mapping[str, int]) -> bool:
-    return any(head > start.get(id, 0) for id, head in heads(home).items())
+    return bool(waiting_in(heads(home), start))
 
 
-def next_offsets(home: Home, start: Mapping[str, int], documents: int, arrived: float | None) -> Offsets:
-    """The end of a micro-batch that begins at `start` and takes about `documents` entries. Streams with waiting entries
-    share this number equally. If the arrival order decides results, entries are taken in that order: those that have
-    `arrived` by a time before which no entry can still be on its way into a log.
+def waiting_in(newest: Mapping[str, int], start: Mapping[str, int]) -> Offsets:
+    """The heads of the streams with entries after `start`."""
+    return {id: head for id, head in newest.items() if head > start.get(id, 0)}
+
+
+def next_offsets(
+    home: Home, start: Mapping[str, int], waiting: Mapping[str, int], documents: int, arrived: float | None
+) -> Offsets:
+    """The end of a micro-batch that begins at `start` and takes about `documents` entries. Streams with `waiting`
+    entries share this number equally. If the arrival order decides results, entries are taken in that order: those that
+    have `arrived` by a time before which no entry can still be on its way into a log.
     """
-    waiting = {id: head for id, head in heads(home).items() if head > start.get(id, 0)}
     if arrived is not None:
         return first_arrived(home, start, waiting, documents, arrived)
     if sum(head - start.get(id, 0) for id, head in waiting.items()) <= documents:

@@ -27,6 +27,8 @@ class OmittedPatterns:
 
     sheds: Mapping[int, StreamShed] = field(default_factory=dict)
     documents: Mapping[int, tuple[Ints, Ints]] = field(default_factory=dict)
+    _known: dict[tuple[int, int], tuple[Any, Cut | None]] = field(default_factory=dict, repr=False, compare=False)
+    """Cuts by the identities of shape and level: hashing a shape for each result takes as long as its output."""
 
     def __bool__(self) -> bool:
         return bool(self.documents)
@@ -36,14 +38,18 @@ class OmittedPatterns:
         shed = self.sheds.get(stream)
         if shed is None or not (preferred or shed.allowed) or stream not in self.documents:
             return None
-        numbers, levels = self.documents[stream]
-        at = int(np.searchsorted(numbers, number))
-        if at == len(numbers) or numbers[at] != number:
+        level = self._levels[stream].get(number)
+        if level is None:
             return None
-        level = int(levels[at])
         if level == BY_ELEMENT:
             level = LEFT_OUT if node is None else turn_at(number, node, self._ends[stream])
         return shed.levels[level] if 0 <= level < len(shed.levels) else None
+
+    @cached_property
+    def _levels(self) -> Mapping[int, Mapping[int, int]]:
+        """The levels by stream and document."""
+        found = self.documents.items()
+        return {stream: dict(zip(*(some.tolist() for some in both), strict=True)) for stream, both in found}
 
     @cached_property
     def _ends(self) -> Mapping[int, Ints]:
@@ -60,7 +66,11 @@ class OmittedPatterns:
         level = self.level(stream, number, preferred, node)
         if level is None or not (level.returns or level.relaxed):
             return None
-        return cut_of(shape, frozenset(level.returns), frozenset(level.relaxed))
+        known = self._known.get((id(shape), id(level)))
+        if known is None:
+            made = cut_of(shape, frozenset(level.returns), frozenset(level.relaxed))
+            known = self._known[id(shape), id(level)] = shape, made
+        return known[1]
 
     def holds(self, places: Ints) -> bool:
         """Whether patterns were omitted from one of some documents, given by stream and number."""

@@ -20,19 +20,18 @@ from typing import Any
 from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
 from fishweir.pipeline.calibration import calibrated
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
-from fishweir.pipeline.offsets import heads
 from fishweir.pipeline.output_timing import OutputTimer
 from fishweir.pipeline.shed_costs import counted
 from fishweir.pipeline.walk_counters import load_walk_counters
 from fishweir.shedding.decision import StreamShed, levels_for, may_shed, valued_by
-from fishweir.shedding.overload import Budget, Overload
+from fishweir.shedding.overload import Budget, Overload, remaining
 from fishweir.shedding.suspension import Parts, PreferenceGroup, Variant, chain, parts_of
 from fishweir.shedding.units import Unit, unit_of
 
 logger = logging.getLogger("fishweir.shedding")
 
 PreferenceGroups = Mapping[Source, Sequence[PreferenceGroup]]
-OFTEN, SHARE = 5.0, 0.002
+OFTEN, SHARE = 30.0, 0.0005
 """Seconds between two counts of the patterns of a stream, and the maximum share of time for counting."""
 RECENT = 20
 """The number of recent micro-batches that determine the results per document."""
@@ -47,6 +46,7 @@ class _Weighed:
     """The variants of a stream's query set, as of a catalog version."""
 
     version: int
+    stream: StreamDefinition
     groups: Sequence[PreferenceGroup]
     variants: tuple[Variant, ...]
     unit: Unit | None = None
@@ -82,14 +82,14 @@ class Shedder:
         self._share = 1.0
         self._recorded: dict[str, Any] | None = None
 
-    def decide(self, batch: int, version: int, offsets: Mapping[str, int]) -> dict[int, StreamShed]:
+    def decide(self, batch: int, version: int, waiting: Mapping[int, int]) -> dict[int, StreamShed]:
+        """The decision for a micro-batch by stream, for the numbers of waiting entries by stream."""
         if self._recorded is None:
             self._recorded = read_json(self._path, {})
         if self._recorded.get("batch") == batch:
             return {int(id): StreamShed.from_json(one) for id, one in self._recorded["streams"].items()}
         began, busy = time.perf_counter(), time.thread_time()
         before = self.overload.shedding
-        waiting = {int(id): head - offsets.get(id, 0) for id, head in heads(self.home).items()}
         passed, self._decided_at = began - self._decided_at, began
         budget = self.overload.budget(sum(waiting.values()), self._behind(), passed)
         found = {} if budget is None else self._decided(waiting, budget, version)
@@ -108,7 +108,8 @@ class Shedder:
         """The number of documents that wait for their outputs. Those with omitted patterns are weighted by the cost of
         their outputs.
         """
-        return sum(documents * self._constructing.get(batch, 1.0) for batch, documents in self.behind())
+        realized, parts = self.overload.realized, self._constructing
+        return sum(documents * remaining(parts.get(batch, 1.0), realized) for batch, documents in self.behind())
 
     def took(self, documents: int, shed: int, seconds: float, matches: int = 0) -> None:
         if documents:
@@ -130,37 +131,40 @@ class Shedder:
 
     def _decided(self, waiting: Mapping[int, int], budget: Budget, version: int) -> dict[int, StreamShed]:
         """The decision by stream. If only some streams may be shed, they make up for the others."""
-        found: dict[int, tuple[StreamDefinition, _Weighed, bool]] = {}
+        found: dict[int, tuple[_Weighed, bool]] = {}
         for id, count in waiting.items():
-            stream = open_log(self.home.streams, id).stream
-            if count and not stream.virtual and not stream.rows:
-                weighed = self._weigh(id, stream, budget, version)
-                may_drop = may_shed(stream.shed_allowed, weighed.groups)
+            weighed = self._weigh(id, budget, version) if count else None
+            if weighed is not None:
+                may_drop = may_shed(weighed.stream.shed_allowed, weighed.groups)
                 if may_drop or len(weighed.variants) > 1:
-                    found[id] = stream, weighed, may_drop
+                    found[id] = weighed, may_drop
         possible = sum(waiting[id] for id in found)
         if not possible:
             return {}
         seconds = max(0.0, budget.seconds - (sum(waiting.values()) - possible) * budget.whole)
         decided = {}
-        for id, (stream, weighed, may_drop) in found.items():
+        for id, (weighed, may_drop) in found.items():
             room = seconds * waiting[id] / possible
             levels = levels_for(weighed.variants, waiting[id], room, budget, may_drop)
-            valued, unit = valued_by(weighed.groups), weighed.unit
+            valued, unit, stream = valued_by(weighed.groups), weighed.unit, weighed.stream
             inside = unit is not None and unit.is_all and not valued and stream.make_up is None
             decided[id] = StreamShed(levels, valued, stream.shed_allowed, unit.names if unit else (), inside)
         return {id: one for id, one in decided.items() if not one.is_nothing}
 
-    def _weigh(self, id: int, stream: StreamDefinition, budget: Budget, version: int) -> _Weighed:
+    def _weigh(self, id: int, budget: Budget, version: int) -> _Weighed | None:
+        """The variants of a stream; None if it is never shed."""
         known = self._weighed.get(id)
         at, took = self._counted.get(id, (0.0, 0.0))
         began = time.perf_counter()
         if known is None or known.version != version or began - at > max(OFTEN, took / SHARE):
+            stream = open_log(self.home.streams, id).stream
+            if stream.virtual or stream.rows:
+                return None
             by_source = self.groups(version)
             groups = [group for source in sources_of(stream) for group in by_source.get(source, ())]
             made_up = stream.make_up is not None
             parts = parts_of(groups, stream.shed_allowed, not (stream.is_tuples or made_up), made_up)
-            known = self._weighed[id] = _Weighed(version, groups, *self._variants(id, parts, budget))
+            known = self._weighed[id] = _Weighed(version, stream, groups, *self._variants(id, parts, budget))
             self._counted[id] = began, time.perf_counter() - began
         return known
 

@@ -39,7 +39,7 @@ from fishweir.pipeline.source_documents import taken_of
 from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, to_tree
 from fishweir.shedding.suspension import Part, Parts, PreferenceGroup, Saved, needed_paths
 
-SAMPLE, LONGEST = 20, 1 << 16
+SAMPLE, LONGEST = 20, 1 << 15
 """The number of sampled documents, and the bytes after which no more are sampled: a decision must cost next to nothing.
 """
 COUNTED = 200
@@ -244,9 +244,12 @@ def count(roots: Sequence[Element], path: AbsolutePath, above: int = 0, item: in
     return PatternCount(len(found) / many, elements / many, max(1, len(path) - above), ways)
 
 
+_BELOW = etree.XPath("count(descendant::*)")
+
+
 def size(element: Element) -> int:
     """The number of elements below an element."""
-    return sum(1 for _ in element.iterdescendants(etree.Element))
+    return int(_BELOW(element)) if len(element) else 0  # type: ignore[arg-type]
 
 
 def _share(some: float, whole: float) -> float:

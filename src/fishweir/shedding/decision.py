@@ -139,7 +139,7 @@ def levels_for(
     is not allowed, get the cheapest variant.
     """
     whole = budget.whole
-    costs = [v.matching * budget.matching + v.constructing * budget.constructing for v in variants]
+    costs = [budget.cost(v.matching, v.constructing) for v in variants]
     net = [max(cost - budget.leaving_out, whole / 100) for cost in costs]
     candidates = [Candidate(v.utility, cost) for v, cost in zip(variants, net, strict=True)]
     choice = fast_shed(candidates, waiting, seconds - waiting * budget.leaving_out)

@@ -3,12 +3,18 @@
 In: the number of waiting entries, the times and numbers of documents of recent micro-batches, and the time spent on
 constructing outputs for deliveries and published streams. Out: a budget in seconds, None if everything fits. The time
 per document is the median of recent micro-batches. Small micro-batches are ignored, since their fixed cost dominates,
-and so is the first one of a process, which compiles. Shedding begins when the waiting entries would take longer than
-four fifths of the target, and ends when they would take less than two fifths (hysteresis). In between, the budget is
-three fifths, including the cost of leaving documents out: the rest of the target is for micro-batches and deliveries
-themselves. If outputs are already waiting, a micro-batch gets at least the time that passes until the next one,
-adjusted by the distance of the backlog from three fifths. Short micro-batches thus shed evenly, instead of alternating
-between all and nothing.
+and so is the first one of a process, which compiles.
+
+Shedding begins when the backlog would take longer than half of the target, and ends when it would take less than one
+fifth (hysteresis). In between, the budget is two fifths, including the cost of leaving documents out: a document waits
+for the micro-batch before its own, and then for its own, which together take four fifths.
+
+Evaluated documents cannot be shed any more, so those that wait for their outputs reduce the budget. While there are
+any, a micro-batch gets at least the time that passes until the next one, adjusted by the distance of the backlog from
+two fifths of the target. Short micro-batches thus shed evenly, instead of alternating between all and nothing.
+
+The cost model predicts how much an output costs without some patterns. The saving that is measured is smaller, since
+part of the cost of a result does not depend on its patterns, so predictions are corrected by the ratio of the two.
 """
 
 from __future__ import annotations
@@ -19,7 +25,7 @@ from statistics import median
 
 from fishweir.errors import QueryError
 
-BEGIN, AIM, END = 0.8, 0.6, 0.4
+BEGIN, AIM, END = 0.5, 0.4, 0.2
 """Shares of the target latency: shedding begins above the first, aims at the second and ends below the third."""
 RECENT = 10
 ENOUGH = 1_000
@@ -28,6 +34,10 @@ FEWEST, SHORTEST = 100, 0.05
 """Outputs of fewer documents that also took fewer seconds are not used to estimate the cost per output: each delivery
 has a fixed cost.
 """
+REALIZED = 0.75
+"""The usual share of the predicted savings of outputs that is realized, until it has been measured."""
+CUT = 0.95
+"""The predicted share of the cost of outputs below which savings are measured."""
 LEAST = 0.01
 """The minimum share that is kept, so that the speed is still measured."""
 
@@ -42,10 +52,21 @@ class Budget:
     matching: float
     constructing: float = 0.0
     leaving_out: float = 0.0
+    realized: float = 1.0
+    """The share of the predicted savings of outputs that is realized."""
 
     @property
     def whole(self) -> float:
         return self.matching + self.constructing
+
+    def cost(self, matching: float, constructing: float) -> float:
+        """The cost of a document without some patterns, for the predicted shares of the two costs."""
+        return matching * self.matching + remaining(constructing, self.realized) * self.constructing
+
+
+def remaining(part: float, realized: float) -> float:
+    """The remaining share of a cost, if `part` was predicted and this share of the savings is realized."""
+    return 1 - realized * (1 - part)
 
 
 @dataclass
@@ -63,6 +84,9 @@ class Overload:
     """The cost of leaving out a document."""
     _constructing: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     _publishing: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _realized: deque[float] = field(default_factory=lambda: deque([REALIZED] * (RECENT // 2), RECENT))
+    """Measured by predicted savings of outputs without some patterns, at first the usual ratio: the first measurements
+    come only after everything has been delivered that was evaluated before, and a single one may be wrong."""
     _warm: bool = False
 
     def __post_init__(self) -> None:
@@ -78,16 +102,29 @@ class Overload:
         self._warm = True
 
     def constructed(self, documents: int, seconds: float, part: float = 1.0, published: bool = False) -> None:
-        """Records the time for constructing the outputs of some documents, for deliveries or for published streams;
-        `part` of them was constructed.
+        """Records the time for constructing the outputs of some documents, for deliveries or for published streams.
+        Without the patterns that were left out, `part` of the cost was predicted.
         """
-        made = documents * part
-        if made >= FEWEST or (made > 0 and seconds >= SHORTEST):
-            (self._publishing if published else self._constructing).append(seconds / made)
+        if documents < FEWEST and (documents == 0 or seconds < SHORTEST):
+            return
+        costs = self._publishing if published else self._constructing
+        measured = seconds / documents
+        if part < CUT and costs:
+            whole = median(costs)
+            self._realized.append(min(1.0, max(0.0, 1 - measured / whole) / (1 - part)))
+            if measured > whole:  # everything has become slower
+                costs.append(measured)
+        elif part > 0:
+            costs.append(measured / part)
+
+    @property
+    def realized(self) -> float:
+        """The share of the predicted savings of outputs that is realized."""
+        return median(self._realized)
 
     def room(self, otherwise: int) -> int:
         """The number of documents that take two fifths of the target; `otherwise` if that is unknown."""
-        return int(self.latency * END / (median(self._costs) + self._per_output)) if self._costs else otherwise
+        return int(self.latency * AIM / (median(self._costs) + self._per_output)) if self._costs else otherwise
 
     def budget(self, waiting: int, constructing: float = 0, passed: float = 0.0) -> Budget | None:
         """The time for the waiting entries, while `constructing` more documents wait only for their outputs. `passed`
@@ -101,9 +138,10 @@ class Overload:
         if not self.shedding:
             return None
         room = AIM * self.latency - constructing * output
-        meanwhile = min(passed, self.latency) * (1 + room / self.latency) if constructing else 0.0
+        meanwhile = min(passed, self.latency) * (1 + room / (AIM * self.latency)) if constructing else 0.0
         seconds = max(0.0, room, meanwhile)
-        return Budget(seconds, matching, output, min(median(self._left_out or [0.0]), matching))
+        leaving_out = min(median(self._left_out or [0.0]), matching)
+        return Budget(seconds, matching, output, leaving_out, self.realized)
 
     @property
     def _per_output(self) -> float:
