@@ -136,15 +136,18 @@ class Registration:
 
     def replace_feed(self, statement: CreateQuery) -> list[str]:
         """`create or replace feed`: readers of the feed are bound again, with effect from the next micro-batch."""
-        before = self.change.publications.published(str(statement.name))
+        name = str(statement.name)
+        before = self.change.publications.published(name)
         if before is None:
             return list(self.add_queries([statement]))
         if before.text != statement.text:
             self._bound.clear()
+            read = self.change.sources(name)
             queries = self.feeds.replaced(statement)
             self.published.check_cycle(statement, reads(Publication(statement.shape)))  # type: ignore[arg-type]
             self.change.replace_queries([alike([self.bind(query)]) for query in queries])
-        return [str(statement.name)]
+            self.published.sweep(read)
+        return [name]
 
     def drop_many(self, names: Sequence[str]) -> None:
         """Drops queries in order. Those without readers, which are most, are dropped together."""

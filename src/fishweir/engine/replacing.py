@@ -36,6 +36,7 @@ def replace_query(registration: Registration, statements: Sequence[Statement]) -
     *before, last = statements
     change = registration.change
     if isinstance(last, CreateFeed):
+        registration.run(before)
         return registration.replace_feed(to_query(last))[0]
     if not isinstance(last, CreateQuery) or last.name is None:
         raise QueryError("only a query with a name can be replaced")
