@@ -197,7 +197,7 @@ def test_many_joins_are_distinct_as_one_by_one(weir: testing.Weir, language: str
     weir.execute("create stream N; create stream P")
     kind, query = "create query $name as ", JOINS[language].format("distinct on")
     if language == "roses":
-        kind, query = "create feed $name ", query.replace("window.title]", "window.title] where $n[title contains $word]")
+        kind, query = "create feed $name ", query.replace(" distinct", " where $n[title contains $word] distinct")
     rows = [{"name": f"many{i}", "word": word} for i, word in enumerate("abc")]
     assert weir.register_many(kind + query, rows) == 3
     for row in rows:
