@@ -136,8 +136,7 @@ class Registration:
 
     def replace_feed(self, statement: CreateQuery) -> list[str]:
         """`create or replace feed`: readers of the feed are bound again, with effect from the next micro-batch."""
-        name = str(statement.name)
-        before = self.change.publications.published(name)
+        before = self.change.publications.published(name := str(statement.name))
         if before is None:
             return list(self.add_queries([statement]))
         if before.text != statement.text:
