@@ -160,8 +160,8 @@ class Subscribers:
         return self.end(chosen)
 
     def end_by(self, token: str) -> list[str]:
-        """Ends what goes through the channel of a token, paused or not, and returns the names of the queries. What waits
-        in the outbox is not sent any more.
+        """Ends what goes through the channel of a token, paused or not, and returns the names of the queries. Waiting
+        deliveries are discarded.
         """
         channel = self.connection.scalar(sa.select(channels.c.id).where(channels.c.token == token))
         if channel is None:

@@ -265,9 +265,8 @@ class Registration:
         if never is not None:
             raise self._refused(statement, f"can never fire: {never.reason}", never.column, "where")
         if statement.name and statement.name.startswith(DERIVED) and not statement.derived:
-            raise self._refused(
-                statement, f"cannot have this name: names with '{DERIVED}' are reserved for chained joins"
-            )
+            reason = f"cannot have this name: names with '{DERIVED}' are reserved for chained joins"
+            raise self._refused(statement, reason)
         if statement.name in self.streams and not statement.published:
             reason = f"query {statement.name}: there is already a stream of that name"
             raise statement_error(statement, reason, str(statement.name), "create")
