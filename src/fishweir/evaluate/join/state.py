@@ -139,7 +139,8 @@ class Run:
     numbers: Ints
     times: NDArray[np.float64]
     since: Ints
-    """The version of the catalog that each document's micro-batch ran with."""
+    """The version of the catalog that each document's micro-batch ran with; negative for documents from before a
+    hand-over, which few queries see (engine/handover.py)."""
     arrivals: NDArray[np.float64]
     origins: Ints
     """The identity of each document: that of another one if it was passed on by a published query."""
@@ -174,6 +175,15 @@ class Run:
     def times_by_stream(self) -> dict[int, NDArray[np.float64]]:
         """Sorted times of each stream. Retention reads them in every micro-batch, so they are computed once."""
         return {stream: np.sort(self.times[self.streams == stream]) for stream in np.unique(self.streams).tolist()}
+
+    @cached_property
+    def counted_times(self) -> dict[int, NDArray[np.float64]]:
+        """The same for the documents that windows of rows count: not those from before a hand-over (`since` < 0)."""
+        counted = self.since >= 0
+        if counted.all():
+            return self.times_by_stream
+        streams = np.unique(self.streams[counted]).tolist()
+        return {stream: np.sort(self.times[counted & (self.streams == stream)]) for stream in streams}
 
     @cached_property
     def oldest(self) -> float:
