@@ -207,6 +207,8 @@ REFUSED = [
     ("append 'x' quiet 25:00-07:00", "25:00-07:00", "not a range of hours"),
     ("append 'x' quiet 22:00-07:00 Europe/Atlantis", "Europe/Atlantis", "not a time zone"),
     ("append 'x' secret", "secret", "not allowed here"),
+    ("append 'x' secret key", "secret", "append signs nothing"),
+    ("mail 'a@b.org' secret key", "secret", "mail signs nothing"),
 ]
 
 

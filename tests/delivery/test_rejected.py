@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fishweir import Result, testing
-from fishweir.delivery import sending
+from fishweir.delivery import sending, stylesheet_pool
 from fishweir.testing import Clock, Weir
 from tests.delivery.servers import Hooks
 
@@ -109,3 +109,27 @@ def test_many_payloads_and_a_target_that_fails_in_between(
     weir.resend()
     weir.step()
     assert sorted(map(int, calls)) == list(values)
+
+
+SLOW = """<xsl:if test="result/x mod 3 = 0"><xsl:call-template name="f"><xsl:with-param name="n" select="60"/>
+</xsl:call-template></xsl:if><xsl:value-of select="result/x"/></xsl:template>
+<xsl:template name="f"><xsl:param name="n"/><xsl:if test="$n > 0">
+<xsl:call-template name="f"><xsl:with-param name="n" select="$n - 1"/></xsl:call-template>
+<xsl:call-template name="f"><xsl:with-param name="n" select="$n - 1"/></xsl:call-template></xsl:if>"""
+
+
+def test_a_result_that_takes_too_long_does_not_block_the_others_forever(
+    weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stylesheet_pool, "ITEM_TIMEOUT", 0.5)
+    begin, _, _ = SHEET.partition("<xsl:if")
+    Path("x.xsl").write_text(f"{begin}{SLOW}</xsl:template></xsl:stylesheet>")
+    weir.execute("subscribe to big apply 'x.xsl' output file 'f'")
+    publish(weir, 7, 9, 10)
+    assert not Path("f").exists()
+    for _ in range(sending.SLOW_ATTEMPTS - 1):
+        clock.advance(3600)
+        weir.step()
+    assert Path("f").read_text().split() == ["7", "10"]
+    (letter,) = weir.dead_letters()
+    assert "exceeded the limit of 0.5 s" in str(letter.error)

@@ -289,6 +289,7 @@ def test_state_is_bounded_by_the_interval(weir: testing.Weir, tmp_path: Path) ->
         ("create feed F from A distinct on link", (1, 38), "expected ',' or 'within'"),
         ("create feed F from A distinct on link within 7 fortnights", (1, 46), "not a unit of time"),
         ("create feed F from A distinct on within 7 days", (1, 41), "expected"),
+        ("create feed F from A distinct on link within 0 days", (1, 39), "longer than 0"),
         ("create query q as select x from R distinct on y within 1 day", (1, 47), "the columns of R are x"),
         (
             "create query q as select R.x as x from R [range 5], R as S [range 5] where R.x = S.x "

@@ -20,6 +20,9 @@ from fishweir.pipeline.result import Result
 
 logger = logging.getLogger("fishweir.delivery")
 
+SLOW_ATTEMPTS = 3
+"""The attempt at which a result is rejected if a stylesheet takes too long for it: the machine may have been busy."""
+
 Sent = tuple[Outcome, int]
 """The outcome of a delivery, and the number of delivered results."""
 
@@ -124,6 +127,8 @@ class Attempt:
         results, found = content.some(some), []
         self._kept = []
         for place, result, made in zip(range(some.start, some.stop), results, _applied(path, results), strict=True):
+            if isinstance(made, TooSlow) and self.delivery.attempts < SLOW_ATTEMPTS:
+                raise NotDelivered(str(made))
             if not isinstance(made, BadItem):
                 found.append(replace(result, output=made))
                 self._kept.append(place)
