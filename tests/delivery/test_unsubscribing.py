@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from fishweir.cli import app
 from fishweir.delivery import unsubscribing
-from fishweir.delivery.unsubscribing import MAX_BODY, answering
-from fishweir.errors import QueryError
+from fishweir.delivery.unsubscribing import MAX_BODY, Ticket, answering
+from fishweir.errors import CannotWrite, QueryError
 from fishweir.testing import Clock, Weir
 from tests.delivery.servers import Mailbox
 
@@ -95,6 +95,16 @@ def test_waiting_and_paused_mails_are_not_sent_either(weir: Weir, clock: Clock, 
     clock.advance(7200)
     publish(weir, 9)
     assert (len(mailbox.mails), weir.letters(), weir.subscriptions()) == (1, [], [])
+
+
+def test_a_catalog_that_cannot_be_written_now(weir: Weir) -> None:
+    def fail(token: str) -> None:
+        raise CannotWrite(28, "the disk is full")
+
+    with answering("0", lambda _: Ticket(["big"], True), fail) as server:
+        url = f"http://127.0.0.1:{server.server_port}/unsubscribe/abcdefghijkl"
+        assert ask("POST", url, ONE_CLICK, FORM)[0] == 503
+        assert ask("GET", url)[0] == 200
 
 
 def test_a_form_of_either_type(weir: Weir, mailbox: Mailbox, service: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from fishweir import testing
 from fishweir.algebra.join_oracle import evaluate_join
+from fishweir.engine import handover
 from fishweir.languages.script import parse_script
 from tests.engine.test_backfill_joins import BEGAN, STREAMS, Found, History, Item, kill_a_run, of
 
@@ -65,8 +66,9 @@ class Copies:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_equal_to_the_definition_over_restarts(tmp_path: Path, seed: int) -> None:
+def test_equal_to_the_definition_over_restarts(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Queries that share operators and state see only what is theirs."""
+    monkeypatch.setattr(handover, "ENTRIES", 4)
     history = History(tmp_path / "home", seed)
     history.weir.execute(STREAMS)
     copies = Copies(history)

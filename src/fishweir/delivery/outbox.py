@@ -237,7 +237,8 @@ class Outbox:
         rows = [{"own": delivery.id, "so_far": sent, "at": position} for delivery, sent, position in given]
         with self.engine.begin() as connection:
             connection.execute(_NOTE, rows)
-            _bury(connection, given[0][0], rejected)
+            if rejected:
+                _bury(connection, given[0][0], rejected)
 
     def settle(self, outcomes: Sequence[Outcome], now: float) -> None:
         """Records the outcomes of deliveries, and makes the next ones of their targets due."""
@@ -248,7 +249,8 @@ class Outbox:
             for delivery in good:
                 self._count(connection, delivery.channel, now)
             for one in outcomes:
-                _bury(connection, one.delivery, one.rejected)
+                if one.rejected:
+                    _bury(connection, one.delivery, one.rejected)
                 if one.error is not None:
                     self._failed(connection, one)
             if untried := [one.delivery.id for one in outcomes if not one.tried]:
@@ -296,11 +298,10 @@ class Outbox:
 
 def _bury(connection: sa.Connection, delivery: Delivery, rejected: Sequence[Rejected]) -> None:
     """Adds a dead letter for each rejected result. Its range of micro-batches is empty, and `sent` is its place."""
-    if rejected:
-        common = {"target": delivery.target, "channel": delivery.channel.id, "made": delivery.made}
-        common |= {"attempts": 1, "dead": True}
-        rows = [{"after": one.batch, "upto": one.batch, "sent": one.place, "error": one.reason} for one in rejected]
-        connection.execute(sa.insert(outbox), [{**common, **row} for row in rows])
+    common = {"target": delivery.target, "channel": delivery.channel.id, "made": delivery.made}
+    common |= {"attempts": 1, "dead": True}
+    rows = [{"after": one.batch, "upto": one.batch, "sent": one.place, "error": one.reason} for one in rejected]
+    connection.execute(sa.insert(outbox), [{**common, **row} for row in rows])
 
 
 def _channel(row: Any) -> Channel:

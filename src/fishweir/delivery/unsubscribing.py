@@ -24,7 +24,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from fishweir.errors import QueryError
+from sqlalchemy.exc import SQLAlchemyError
+
+from fishweir.errors import FishweirError, QueryError
 
 logger = logging.getLogger("fishweir.delivery")
 
@@ -81,6 +83,13 @@ class _Handler(BaseHTTPRequestHandler):
             if ticket.is_active:
                 self.server.end(self._token())
             self._ended(html.escape(", ".join(ticket.feeds)))
+
+    def handle_one_request(self) -> None:
+        try:
+            super().handle_one_request()
+        except (SQLAlchemyError, FishweirError):
+            logger.warning("a request to unsubscribe failed", exc_info=True)
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, "Not now", "Please try again in a few minutes.")
 
     def _token(self) -> str:
         found = _PATH.fullmatch(urlsplit(self.path).path)

@@ -62,7 +62,8 @@ def _spec(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
 
 def _is_complete(module: Any) -> bool:
     """Whether a module has been executed to its end, so that its functions are known."""
-    return module.__name__ != "__main__" and not getattr(module.__spec__, "_initializing", False)
+    spec = getattr(module, "__spec__", None)  # None for a script
+    return spec is not None and not getattr(spec, "_initializing", False)
 
 
 def import_function(target: str) -> Callable[[Result], Any]:

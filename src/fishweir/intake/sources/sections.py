@@ -30,15 +30,17 @@ class Section:
         self.path, self.end, self.sum = path, end, sum
         self.left = False
         """Whether a half-written row was left."""
+        self._before: tuple[xxhash.xxh3_128, int] | None = None
 
     def continues(self) -> bool:
         """Whether the file still begins with what was read before."""
         if not self.sum or not self.end:
             return False
         try:
-            return self._prefix()[0].hexdigest() == self.sum
+            self._before = self._prefix()
         except OSError:
             return False
+        return self._before[0].hexdigest() == self.sum
 
     def _prefix(self) -> tuple[xxhash.xxh3_128, int]:
         """The hash of what was read before, and the number of the line after it."""
@@ -52,7 +54,7 @@ class Section:
 
     def blocks(self, quoted: bool, size: int = BLOCK) -> Iterator[tuple[int, bytes]]:
         """Blocks of whole rows with the number of their first line; if `quoted`, none ends inside quotes."""
-        hash, line = self._prefix()
+        hash, line = self._before or self._prefix()
         with self.path.open("rb") as file:
             if not self.end and file.read(len(BOM)) == BOM:
                 self.end = len(BOM)
