@@ -50,7 +50,6 @@ class Copies:
             query = f"create {own} {text}{start}" if "construct" in text else f"create query {own} as {text}{start}"
             history.weir.execute(query)
             self.seen[own] = text, items
-        self.unseen = {own: len(history.items) for own in self.seen}
 
     def go_on(self, steps: int) -> None:
         before = len(self.history.items)
@@ -109,7 +108,7 @@ def test_over_kills(tmp_path: Path) -> None:
 
 
 def test_a_chain_whose_first_join_never_ends(tmp_path: Path) -> None:
-    """The documents that the first join publishes come from before and after its hand-over."""
+    """The documents that the first join publishes come from before and after its handover."""
     chain = "A->x FOLLOWED BY{x/k = y/k, 1000000} B->y FOLLOWED BY{y/k = z/k, 5} C->z"
     published = "select A.k as k from A [range unbounded], B [range unbounded] where A.k = B.k publish J"
     with testing.open(tmp_path / "home", clock=testing.Clock(BEGAN)) as weir:

@@ -83,7 +83,7 @@ class Commit:
 
 
 def handover_tag(queries: Sequence[int]) -> int:
-    """What the documents from before a hand-over of some queries have in place of a catalog version."""
+    """What the documents from before a handover of some queries have in place of a catalog version."""
     return -2 - queries[0]
 
 
@@ -105,7 +105,7 @@ class ResultsTable:
         self._cut: list[Commit] = []
         """The micro-batches so far that omitted patterns."""
         self._tags: dict[int, int] = {}
-        """By query, the tag of its documents from before a hand-over."""
+        """By query, the tag of its documents from before a handover."""
         self._is_whole = False
         """Whether all commits that existed at the first read have been found."""
 
@@ -190,7 +190,7 @@ class ResultsTable:
             self._completed.add(commit.completes)
 
     def tags(self, numbers: Iterable[int]) -> list[int]:
-        """For each query, the tag of the documents from before its hand-over; 0 if it has none."""
+        """For each query, the tag of the documents from before its handover; 0 if it has none."""
         self._follow()
         return [self._tags.get(number, 0) for number in numbers]
 

@@ -140,7 +140,7 @@ class Run:
     times: NDArray[np.float64]
     since: Ints
     """The version of the catalog that each document's micro-batch ran with; negative for documents from before a
-    hand-over, which few queries see (engine/handover.py)."""
+    handover, which few queries see (engine/handover.py)."""
     arrivals: NDArray[np.float64]
     origins: Ints
     """The identity of each document: that of another one if it was passed on by a published query."""
@@ -178,7 +178,7 @@ class Run:
 
     @cached_property
     def counted_times(self) -> dict[int, NDArray[np.float64]]:
-        """The same for the documents that windows of rows count: not those from before a hand-over (`since` < 0)."""
+        """The same for the documents that windows of rows count: not those from before a handover (`since` < 0)."""
         counted = self.since >= 0
         if counted.all():
             return self.times_by_stream
