@@ -227,6 +227,37 @@ def test_a_file_that_is_being_written_waits(tmp_path: Path, kind: str) -> None:
     assert file.poll() == file.expected(A, B)
 
 
+def test_a_file_that_is_written_again_in_place(tmp_path: Path, kind: str) -> None:
+    """While it is truncated, its rows are not gone."""
+    file = Changing(tmp_path, kind)
+    file.write(file.text([A, B]))
+    assert file.poll() == file.expected(A, B)
+    with file.path.open("wb", buffering=0) as writer:
+        os.utime(file.path, (2000, 2000))
+        assert file.poll() == []
+        whole = file.text([A, C, B])
+        writer.write(whole[: len(whole) // 2])
+        os.utime(file.path, (3000, 3000))
+        assert file.poll() == []
+        writer.write(whole[len(whole) // 2 :])
+    assert file.poll() == []
+    assert file.source.working, "it has just been written"
+    os.utime(file.path, (4000, 4000))
+    assert file.poll() == file.expected(C)
+
+
+@pytest.mark.parametrize("kind", ["split", "parquet"])
+def test_rows_after_a_broken_place_are_not_gone(tmp_path: Path, kind: str) -> None:
+    file = Changing(tmp_path, kind)
+    file.write(file.text([A, B, C]))
+    assert file.poll() == file.expected(A, B, C)
+    for _ in range(2):
+        file.write(file.text([A, B, C])[:-7])
+        list(file.source.poll(1.0))
+    file.write(file.text([A, B, C, D]))
+    assert file.poll() == file.expected(D)
+
+
 def test_bad_rows_come_once(tmp_path: Path) -> None:
     """Also if their lines move."""
     file = Changing(tmp_path, "plain")

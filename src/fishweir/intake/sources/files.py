@@ -191,8 +191,8 @@ class FileSource:
             self._finish(self._reading)
 
     def _open(self, mark: Mark, now: float) -> Reading | None:
-        """A new file, the rest of one that has grown, or a version that is compared with the one before; None while it
-        is being written and cannot be read in part.
+        """A new file, the rest of one that has grown, or a version that is compared with the one before; None if it is
+        still being written and cannot be read in part.
         """
         path, format = self.base / mark.name, self._format(mark.name)
         section = None if format in READERS else Section(path, mark.end, mark.sum)
@@ -201,10 +201,13 @@ class FileSource:
             return None
         if self._mark(mark.name) is None or (section is not None and section.continues()):
             return Reading(mark, _counted(self._read(format, section or path, now)), section)
+        if not is_settled(path):  # it may have been truncated and not yet written again
+            self._held[mark.name] = mark
+            return None
         section = None if section is None else Section(path)
         if self._versions is None:
             self._versions = Versions(self.log)
-        comparison = Comparison(self._versions.rows(mark.name))
+        comparison = Comparison(self._versions.rows(mark.name), path)
         batches = comparison.new(self._read(format, section or path, now))
         return Reading(replace(mark, taken=0, end=0, sum=""), batches, section, comparison)
 
@@ -228,6 +231,8 @@ class FileSource:
         self._reading = None
         before, gone = self._mark(reading.mark.name), list[Range]()
         is_partial = reading.section is not None and reading.section.left
+        if reading.comparison is not None:
+            is_partial |= not self._is_unchanged(reading.mark)
         if reading.comparison is not None and not is_partial:
             gone, reading.comparison = reading.comparison.gone(), None
         mark = replace(reading.advance(0), done=not is_partial)
@@ -243,6 +248,13 @@ class FileSource:
             self.empty_files += 1
             what = f"element at {self.stream.split}" if self.stream.split else "row"
             logger.warning("stream %s: %s has no %s", self.stream.name, mark.name, what)
+
+    def _is_unchanged(self, mark: Mark) -> bool:
+        try:
+            status = os.stat(self.base / mark.name)
+        except OSError:
+            return False
+        return (status.st_size, status.st_mtime_ns) == (mark.size, mark.mtime_ns)
 
     def _format(self, name: str) -> str:
         default = "csv" if self.stream.is_tuples else "xml"

@@ -9,6 +9,7 @@ none comes twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,12 +64,16 @@ class Versions:
 class Comparison:
     """A version of a file that is read, compared with the entries of the version before it."""
 
-    def __init__(self, rows: dict[int, list[int]]) -> None:
-        self._left = rows
+    def __init__(self, rows: dict[int, list[int]], path: Path) -> None:
+        self._left, self._path = rows, path
+        self._is_broken = False
+        """Whether a part of the file could not be read."""
 
     def new(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The new rows of each batch, and how many rows the batch has."""
         for batch in batches:
+            problems = batch.column("problem").drop_null().to_pylist()
+            self._is_broken |= any(problem.startswith(f"{self._path}: ") for problem in problems)  # else: "PATH, line"
             fresh = [place for place, digest in enumerate(row_digests(batch)) if not self._has(digest)]
             yield batch.num_rows, batch if len(fresh) == batch.num_rows else batch.take(pa.array(fresh, pa.int64()))
 
@@ -83,7 +88,9 @@ class Comparison:
         return True
 
     def gone(self) -> list[Range]:
-        """The entries that the version does not have, once all of it has been read."""
+        """The entries that the version does not have, once all of it has been read; none if a part cannot be read."""
+        if self._is_broken:
+            return []
         return list(_ranges(sorted(number for numbers in self._left.values() for number in numbers)))
 
 
