@@ -238,6 +238,8 @@ class FileSource:
         mark = replace(reading.advance(0), done=not is_partial)
         if is_partial:
             self._held[mark.name] = mark
+            if before is None and not mark.taken:
+                return  # it is still a new file
         if gone:
             self._packing.gone[mark.name] = gone
         if before is not None and before.done and not gone and mark.name not in self._packing.counts:
