@@ -60,9 +60,11 @@ def json_document_batches(stream: StreamDefinition, section: Section, now: float
     path = section.path
     with path.open("rb") as file:
         first = file.readline(MAX_DOCUMENT)
-        rest = file.read(1)
-    if section.end or (rest and _is_object(first)):
+    if section.end or (first.endswith(b"\n") and _is_object(first)):
         yield from _line_batches(stream, section, now)
+        return
+    if first and not first.endswith(b"\n") and not is_settled(path):
+        section.left = True
         return
     if path.stat().st_size > MAX_DOCUMENT:
         yield file_problem(stream, path, f"a JSON document may have {MAX_DOCUMENT:,} bytes", now)
@@ -70,10 +72,11 @@ def json_document_batches(stream: StreamDefinition, section: Section, now: float
     try:
         found = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        if first.strip()[:1] == b"{":
-            yield from _line_batches(stream, section, now)
-        elif not is_settled(path):
+        is_lines = first.strip()[:1] == b"{"
+        if first.strip() in (b"{", b"[") and not is_settled(path):
             section.left = True
+        elif is_lines:
+            yield from _line_batches(stream, section, now)
         else:
             yield file_problem(stream, path, f"not JSON: {error}", now)
         return
