@@ -387,7 +387,7 @@ class Registration:
 
     def _refused(self, statement: CreateQuery, reason: str, word: str = "", after: str = "") -> QueryError:
         """An error that names the query and, if the word occurs in its text after `after`, the position."""
-        subject = f"query {statement.name}" if statement.name else "the query"
+        subject = f"query {statement.name}" if statement.name and not statement.derived else "the query"
         return statement_error(statement, f"{subject} {reason}", word, after)
 
 

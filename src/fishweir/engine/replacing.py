@@ -33,6 +33,8 @@ def change_actions(registration: Registration, name: str, clauses: str) -> None:
 
 def replace_query(registration: Registration, statements: Sequence[Statement]) -> str:
     """Replaces the definition of a query. Its actions are those of the new statement."""
+    if not statements:
+        raise QueryError("there is no statement: only a query with a name can be replaced")
     *before, last = statements
     change = registration.change
     if isinstance(last, CreateFeed):
