@@ -242,7 +242,7 @@ class MicroBatches:
         self._check_written(summary, target)
         marks = {"watermarks": self.last.watermarks | _finite(past.watermarks), "upto": past.upto}
         which = {"past": list(past.queries), "is_over": past.is_over, "version": max(self.last.version, past.version)}
-        found = {"files": summary.files, "fired": summary.fired}
+        found: dict[str, Any] = {"files": summary.files, "fired": summary.fired}
         if past.states:
             found |= {"states": [*self.last.states, *map(asdict, past.states)], "handed_over": True}
         self.last = self._without_documents(summary.matches, **found, **which, **marks)
