@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,20 @@ def test_call_by_name(weir: Weir) -> None:
     assert Call(collect).position() is None
 
 
+def test_registering_a_function_does_not_import_it(weir: Weir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "calls" / "actions"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError('imported')")
+    (package / "later.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(tmp_path / "calls")
+    weir.execute(ALL.format(name="a", action="call 'actions.later:f'"))
+    with pytest.raises(QueryError, match=r"there is no module 'actions\.never'"):
+        weir.execute(ALL.format(name="b", action="call 'actions.never:f'"))
+    assert "actions" not in sys.modules
+    publish(weir, 1)
+    assert "imported" in str(weir.letters()[0].error)
+
+
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
@@ -180,10 +195,20 @@ REFUSED = [
     ("mail 'nobody'", "'nobody'", "not a mail address"),
     ("MailTo nobody", "nobody", "not a mail address"),
     ("notify 'nothing://x'", "'nothing://x'", "not a URL that Apprise supports"),
+    ("call 'nomodule:f'", "'nomodule:f'", "there is no module 'nomodule'"),
+    ("call 'json.nothing.more:f'", "'json.nothing.more:f'", "there is no module 'json.nothing'"),
+    ("call 'json.decoder.more:f'", "'json.decoder.more:f'", "there is no module 'json.decoder.more'"),
+    ("call 'json:no_such'", "'json:no_such'", "the module has no function 'no_such'"),
+    ("call 'json:__doc__'", "'json:__doc__'", "the module has no function '__doc__'"),
+    ("call 'json'", "'json'", "write 'module:function'"),
+    ("call '.json:f'", "'.json:f'", "write 'module:function'"),
+    ("call 'json:decoder.f'", "'json:decoder.f'", "write 'module:function'"),
     ("append 'x' at most none per hour", "none", "not a number of deliveries"),
     ("append 'x' quiet 25:00-07:00", "25:00-07:00", "not a range of hours"),
     ("append 'x' quiet 22:00-07:00 Europe/Atlantis", "Europe/Atlantis", "not a time zone"),
     ("append 'x' secret", "secret", "not allowed here"),
+    ("append 'x' secret key", "secret", "append signs nothing"),
+    ("mail 'a@b.org' secret key", "secret", "mail signs nothing"),
 ]
 
 

@@ -186,6 +186,55 @@ def test_a_join_is_distinct_as_a_query_that_reads_it_would_be(language: str, tmp
         assert (weir.status().queries, sorted(weir.catalog.streams())) == (0, ["N", "P"])
 
 
+def join_items(weir: testing.Weir, *titles: str) -> None:
+    for stream in "PN":
+        weir.publish(stream, [f"<item><title>{title}</title><link>{title[0]}</link></item>" for title in titles])
+        weir.run(until_idle=True)
+
+
+@pytest.mark.parametrize("language", JOINS)
+def test_many_joins_are_distinct_as_one_by_one(weir: testing.Weir, language: str) -> None:
+    weir.execute("create stream N; create stream P")
+    kind, query = "create query $name as ", JOINS[language].format("distinct on")
+    if language == "roses":
+        kind, query = "create feed $name ", query.replace(" distinct", " where $n[title contains $word] distinct")
+    rows = [{"name": f"many{i}", "word": word} for i, word in enumerate("abc")]
+    assert weir.register_many(kind + query, rows) == 3
+    for row in rows:
+        one = kind.replace("$name", f"one{row['name']}") + query.replace("$word", f"'{row['word']}'")
+        weir.execute(one)
+    join_items(weir, "a b", "b c", "a b", "c a")
+    for row in rows:
+        outputs = [result.output for result in weir.results(row["name"])]
+        assert outputs
+        assert outputs == [result.output for result in weir.results(f"one{row['name']}")]
+    assert len(weir.queries()) == 6
+
+
+def test_a_feed_is_replaced_by_a_distinct_join_and_back(weir: testing.Weir, tmp_path: Path) -> None:
+    """Its readers follow, and the queries behind earlier definitions are dropped."""
+    weir.execute("create stream N; create stream P")
+    join = "from N as $n join last 1 hour on P with $n[title = window.title]"
+    plain, first = "create or replace feed F from N", f"create or replace feed F {join} distinct on title within 1 hour"
+    second = first.replace("on title", "on link")
+    weir.execute(f"{first}; {first}; create query reads as from F where [title contains 'b']")
+    join_items(weir, "a b", "b c", "a b", "a c")
+    assert [len(list(weir.results(name))) for name in ("F", "reads")] == [3, 2]
+    weir.execute(second)
+    join_items(weir, "x b", "y b", "x c")
+    assert [len(list(weir.results(name))) for name in ("F", "reads")] == [5, 4]
+    weir.replace(first.replace("or replace ", ""))
+    join_items(weir, "x b", "y b", "x c")
+    assert [len(list(weir.results(name))) for name in ("F", "reads")] == [8, 6]
+    weir.execute(plain)
+    join_items(weir, "b", "b")
+    assert [len(list(weir.results(name))) for name in ("F", "reads")] == [10, 8]
+    assert weir.status().queries == 2
+    weir.drop("reads")
+    weir.drop("F")
+    assert (weir.status().queries, sorted(weir.catalog.streams())) == (0, ["N", "P"])
+
+
 def test_a_feed_of_a_feed_that_joins_is_distinct(weir: testing.Weir) -> None:
     weir.execute("""
         create stream N; create stream P;
@@ -240,6 +289,7 @@ def test_state_is_bounded_by_the_interval(weir: testing.Weir, tmp_path: Path) ->
         ("create feed F from A distinct on link", (1, 38), "expected ',' or 'within'"),
         ("create feed F from A distinct on link within 7 fortnights", (1, 46), "not a unit of time"),
         ("create feed F from A distinct on within 7 days", (1, 41), "expected"),
+        ("create feed F from A distinct on link within 0 days", (1, 39), "longer than 0"),
         ("create query q as select x from R distinct on y within 1 day", (1, 47), "the columns of R are x"),
         (
             "create query q as select R.x as x from R [range 5], R as S [range 5] where R.x = S.x "
@@ -247,12 +297,7 @@ def test_state_is_bounded_by_the_interval(weir: testing.Weir, tmp_path: Path) ->
             (1, 98),
             "the columns of",
         ),
-        (
-            "create or replace feed F from A\n join last 1 day on A with [title = window.title]\n "
-            "distinct on link within 1 day",
-            (3, 2),
-            "'distinct on' is for queries without joins",
-        ),
+        ("create or replace feed F from A distinct on link", (1, 49), "expected ',' or 'within'"),
         ("from A distinct on a/@b/c within 5", (1, 20), "continues after an attribute"),
     ],
 )

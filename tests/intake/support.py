@@ -25,9 +25,13 @@ def opened(base: Path, definition: StreamDefinition) -> tuple[StreamLog, Source]
 
 
 def taken(base: Path, definition: StreamDefinition, now: float = 1.0) -> list[Entry]:
-    """All entries of the log after one whole poll of a newly opened source."""
+    """All entries of the log after one whole poll of a newly opened source, and more while it waits for a writer."""
     log, source = opened(base, definition)
     list(source.poll(now))
+    ends = time.monotonic() + 600
+    while source.working and time.monotonic() < ends:
+        time.sleep(0.05)
+        list(source.poll(now))
     return entries(log)
 
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fishweir.intake.sources import table_files as tables
-from fishweir.intake.sources.lines import line_blocks
+from fishweir.intake.sources.sections import Section
 from tests.intake.support import bodies, entries, opened, problems, stream, taken
 
 COLUMNS = (("i", "int"), ("x", "double"), ("s", "string"), ("b", "boolean"), ("t", "timestamp"))
@@ -74,7 +73,8 @@ def test_bad_csv_rows_stay_at_their_place(tmp_path: Path, caplog: pytest.LogCapt
 
 
 def test_csv_in_many_blocks_with_breaks_in_quotes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "line_blocks", lambda file, quoted: line_blocks(file, quoted, 50))
+    blocks = Section.blocks
+    monkeypatch.setattr(Section, "blocks", lambda section, quoted: blocks(section, quoted, 50))
     text = "i,s\n" + "".join(f'{n},"a\n{n}"\n' if n % 17 else f"bad{n},x\n" for n in range(1, 300))
     found = read(tmp_path, "a.csv", text, (("i", "int"), ("s", "string")))
     assert values(found) == [(n, f"a\n{n}") if n % 17 else None for n in range(1, 300)]

@@ -78,17 +78,6 @@ def test_each_version_of_a_file_is_a_document(tmp_path: Path, folder: Path) -> N
     assert bodies(entries(log)) == ["<a/>", "<b/>", "<a/>", "<a", "<c/>"]
 
 
-def test_a_split_file_that_changes_is_ignored_with_a_warning(
-    tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    put(folder / "a.xml", "<r><a/></r>")
-    _, source = opened(tmp_path, stream(path="in", split="a"))
-    list(source.poll(1.0))
-    put(folder / "a.xml", "<r><a/><a/></r>", 2000)
-    assert [*source.poll(2.0), *source.poll(3.0)] == []
-    assert caplog.text.count("stream S: in/a.xml has changed and is ignored") == 1
-
-
 @pytest.mark.parametrize("split", ["/Quotes/Quote", "Quote", "//Quote", "Quotes/Quote"])
 def test_split(tmp_path: Path, folder: Path, split: str) -> None:
     put(

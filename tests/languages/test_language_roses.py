@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from fishweir.algebra.feeds import WHOLE, CreateFeed, FeedName
 from fishweir.errors import QueryError
 from fishweir.languages.lexical import quote
-from fishweir.languages.roses.language import parse_feed, parse_query, parse_statement
+from fishweir.languages.roses.language import parse_feed, parse_query
 from fishweir.languages.roses.literals import READERS, to_seconds
-from fishweir.languages.statement_text import Rejected, StatementText, split_script
+from fishweir.languages.script import parse_script
+from fishweir.languages.statement_text import Rejected, StatementText
 from tests.languages.cases import fixture_cases
 from tests.languages.feed_text import statement_text
 
 
 @pytest.mark.parametrize(("query", "algebra"), list(fixture_cases("roses")))
 def test_compiles_to(query: str, algebra: str) -> None:
-    (piece,) = split_script(query + ";")
-    statement = parse_statement(piece, 7)
+    (statement,) = parse_script("\n" * 6 + query + ";")
     assert statement_text(statement) == algebra
     assert (statement.text, statement.line) == (query, 7)
 
@@ -37,8 +37,6 @@ def test_publication_alone_is_a_query() -> None:
         parse_query(whole("create feed x from a"))
     with pytest.raises(Rejected, match="create feed NAME"):
         parse_feed(whole("from a"))
-    with pytest.raises(Rejected, match="create feed NAME"):
-        parse_statement(whole("from a"))
 
 
 def test_whole_from_clause_keeps_its_own_variable() -> None:
@@ -48,8 +46,7 @@ def test_whole_from_clause_keeps_its_own_variable() -> None:
 
 def test_comments_and_case() -> None:
     text = "CREATE -- c\n FEED f FROM ( a | b # d\n ) AS $x WHERE $x[ Title CONTAINS 'A' <!-- e --> OR NOT HAS b ]"
-    (piece,) = split_script(text)
-    feed = parse_statement(piece)
+    (feed,) = parse_script(text)
     assert isinstance(feed, CreateFeed)
     assert statement_text(feed).splitlines()[2] == "if $x (Title contains string[0] or not exists b)"
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 
 from fishweir.errors import QueryError, QuerySyntaxError
-from fishweir.languages.roses.language import parse_statement
+from fishweir.languages.roses.language import parse_feed, parse_statement
+from fishweir.languages.statement_text import StatementText
 from tests.languages.cases import check_refused
 
 CASES = [
@@ -56,6 +57,10 @@ CASES = [
 ]  # fmt: skip
 
 
+def parse(piece: StatementText) -> object:
+    return parse_feed(piece) if piece.text.startswith("create") else parse_statement(piece)
+
+
 @pytest.mark.parametrize(("statement", "place", "kind", "words"), CASES, ids=[case[0] for case in CASES])
 def test_error(statement: str, place: str, kind: type[QueryError], words: str) -> None:
-    check_refused("drop feed x", statement, place, kind, words, parse_statement)
+    check_refused("drop feed x", statement, place, kind, words, parse)

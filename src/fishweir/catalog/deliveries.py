@@ -3,9 +3,10 @@
 A channel is one way to one target: output, arguments, stylesheet, interval. Queries that do the same share it, so ten
 thousand queries that append to one file are one delivery a micro-batch. A subscription is in force from the change that
 `added` it until the one that `dropped` it, like a query; what a micro-batch gives a channel can therefore be read again
-at any time, and an outbox row only says which micro-batches it stands for. `targets` are where order is kept: one
-delivery at a time, `due` while something waits. `timers` are the event list (NiagaraCQ 3.6.1), sorted by `due`; `news`
-says in which micro-batch a query had results last.
+at any time, and an outbox row only says which micro-batches it stands for: those after `after`, up to `upto`, without
+the first `sent` results. If the two are equal, it stands for the single result number `sent` of that micro-batch.
+`targets` are where order is kept: one delivery at a time, `due` while something waits. `timers` are the event list
+(NiagaraCQ 3.6.1), sorted by `due`; `news` says in which micro-batch a query had results last.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from fishweir.algebra.nodes import Action
 from fishweir.catalog.bulk_insert import among, chunks, insert_rows
 from fishweir.catalog.channels import Channels, ChannelSpec
 from fishweir.catalog.checksums import SUM, verified, whole
-from fishweir.catalog.deliveries import channels, subscriptions, timers
+from fishweir.catalog.deliveries import channels, outbox, subscriptions, timers
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +160,16 @@ class Subscribers:
         return self.end(chosen)
 
     def end_by(self, token: str) -> list[str]:
-        """Ends what goes through the channel of a token; the queries that it were results of."""
+        """Ends what goes through the channel of a token, paused or not, and returns the names of the queries. Waiting
+        deliveries are discarded.
+        """
         channel = self.connection.scalar(sa.select(channels.c.id).where(channels.c.token == token))
         if channel is None:
             return []
-        chosen = (subscriptions.c.channel == channel) & subscriptions.c.dropped.is_(None)
+        chosen = (subscriptions.c.channel == channel) & (subscriptions.c.dropped.is_(None) | subscriptions.c.paused)
         names = list(self.connection.scalars(sa.select(subscriptions.c.query).where(chosen).distinct()))
         self.end(chosen)
+        self.connection.execute(sa.delete(outbox).where(outbox.c.channel == channel))
         return names
 
     def expire(self, chosen: sa.ColumnElement[bool], change: int, now: float) -> None:
@@ -196,6 +199,15 @@ class Subscribers:
         self.connection.execute(sa.insert(subscriptions).values(**again))
         every = self.connection.execute(sa.select(channels).where(channels.c.id == row["channel"])).one()
         self.channels.set_timer(every.id, every.every, every.anchor)
+
+
+def feeds_by(connection: sa.Connection, token: str) -> tuple[list[str], bool]:
+    """The names whose results went through the channel of a token, and whether some still do."""
+    own = subscriptions.c.channel == channels.c.id
+    wanted = sa.select(subscriptions.c.feed, subscriptions.c.dropped, subscriptions.c.paused)
+    rows = connection.execute(wanted.join(channels, own).where(channels.c.token == token).limit(1_000)).all()
+    active = [row for row in rows if row.dropped is None or row.paused]
+    return sorted({row.feed for row in active or rows})[:5], bool(active)
 
 
 def standing(connection: sa.Connection, chosen: Any = None) -> list[Subscription]:

@@ -10,11 +10,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fishweir.cli.common import DEFAULT_HOME, Guarded, Home, RunBar, errors, opened
-from fishweir.errors import FishweirError
+from fishweir.errors import FishweirError, QueryError
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
 
 if TYPE_CHECKING:
     from fishweir.engine.weir import Weir
+
+
+def _address(at: str | None) -> str | None:
+    """Checks an address before anything is started."""
+    if at is not None:
+        from fishweir.delivery.unsubscribing import parse_address
+
+        try:
+            parse_address(at)
+        except QueryError as error:
+            raise typer.BadParameter(error.reason) from error
+    return at
 
 
 def run(
@@ -38,6 +50,10 @@ def run(
     defaults: Annotated[
         str, typer.Option(help="Times of statements that give none: 'every 1 hour expire in 90 days'.")
     ] = "",
+    unsubscribe_at: Annotated[
+        str | None,
+        typer.Option(metavar="[HOST:]PORT", help="Answer the unsubscribe links of mails here.", callback=_address),
+    ] = None,
     guard: Guarded = None,
     results: Annotated[Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")] = None,
 ) -> None:
@@ -56,7 +72,7 @@ def run(
             signal.signal(number, lambda *_: weir.stop())
         bar = RunBar()
         with bar.bar:
-            weir.run(until_idle=until_idle, on_progress=bar, latency=latency)
+            weir.run(until_idle=until_idle, on_progress=bar, latency=latency, unsubscribe_at=unsubscribe_at)
         if results is not None:
             write_results(weir, results)
         summarise(weir)

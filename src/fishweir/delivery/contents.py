@@ -73,8 +73,8 @@ class Part:
 class Content:
     """The results of a delivery, with the names of their queries or feeds."""
 
-    def __init__(self, parts: list[Part]) -> None:
-        self.parts = parts
+    def __init__(self, parts: list[Part], batches: list[int]) -> None:
+        self.parts, self.batches = parts, batches
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
@@ -95,6 +95,14 @@ class Content:
                     part.passed()
             start += len(part)
         return found
+
+    def located(self, place: int) -> tuple[int, int]:
+        """The micro-batch of a result, and its place there."""
+        for batch, part in zip(self.batches, self.parts, strict=True):
+            if place < len(part):
+                return batch, place
+            place -= len(part)
+        raise IndexError(place)
 
     @cached_property
     def texts(self) -> list[str]:
@@ -213,7 +221,10 @@ class Contents:
         going = self.fired.of_channels([channel for channel, _, _ in given])
         commits = {(after, upto): self._commits(after, upto) for after, upto in {one[1:] for one in given}}
         return [
-            Content([self._part(commit, going[channel](commit)) for commit in commits[after, upto]])
+            Content(
+                [self._part(commit, going[channel](commit)) for commit in commits[after, upto]],
+                [commit.batch for commit in commits[after, upto]],
+            )
             for channel, after, upto in given
         ]
 

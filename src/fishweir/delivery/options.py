@@ -95,12 +95,13 @@ def _quiet(words: list[str]) -> tuple[Quiet, int]:
     begin, end = numbers[0] * 60 + numbers[1], numbers[2] * 60 + numbers[3]
     if begin == end:
         raise BadArgument(words[1], "quiet hours that start and end at the same time would block every delivery")
-    zone = words[2] if len(words) > 2 and "/" in words[2] else "UTC"
+    has_zone = len(words) > 2 and ("/" in words[2] or words[2].upper() == "UTC")
+    zone = words[2] if has_zone else "UTC"
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
         raise BadArgument(zone, f"'{zone}' is not a time zone") from None
-    return Quiet(begin, end, zone), 2 if zone == "UTC" else 3
+    return Quiet(begin, end, zone), 3 if has_zone else 2
 
 
 def secret(name: str) -> str:

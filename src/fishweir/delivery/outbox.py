@@ -3,7 +3,8 @@
 A row stands for the results of some micro-batches for one channel. Rows of one target are sent in order, one at a time.
 A target is `due` while one of its rows waits, and rows are looked up only for due targets. A row is marked as tried
 before it is sent, and removed once the target has acknowledged it. A crash therefore repeats at most the deliveries in
-flight, under the same key. Rows that were never tried are merged into one delivery.
+flight, under the same key. Rows that were never tried are merged into one delivery. A result that a stylesheet cannot
+transform becomes a dead row of its own once its delivery has advanced past it.
 """
 
 from __future__ import annotations
@@ -76,11 +77,25 @@ class Delivery:
     position: int | None
     made: float
 
+    @property
+    def is_single(self) -> bool:
+        """Whether it stands for one result only: number `sent` of micro-batch `upto` (see `Rejected`)."""
+        return self.after == self.upto
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A result that cannot be sent: its micro-batch, its place among the channel's results there, and the reason."""
+
+    batch: int
+    place: int
+    reason: str
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of a delivery: acknowledged (`error` is None), to be retried at `due`, or given up; or none if it was
-    not `tried`.
+    not `tried`. `rejected` are the results among those sent that become dead letters.
     """
 
     delivery: Delivery
@@ -89,6 +104,7 @@ class Outcome:
     due: float | None = None
     position: int | None = None
     tried: bool = True
+    rejected: Sequence[Rejected] = ()
 
 
 class Outbox:
@@ -214,11 +230,15 @@ class Outbox:
             connection.execute(sa.update(outbox).where(outbox.c.id == row.id).values(upto=upto))
         return int(upto)
 
-    def note(self, given: Sequence[tuple[Delivery, int, int | None]]) -> None:
-        """Records the progress of deliveries, and the position of each target at that point."""
+    def note(self, given: Sequence[tuple[Delivery, int, int | None]], rejected: Sequence[Rejected] = ()) -> None:
+        """Records the progress of deliveries, and the position of each target at that point. `rejected` are results of
+        the first delivery.
+        """
         rows = [{"own": delivery.id, "so_far": sent, "at": position} for delivery, sent, position in given]
         with self.engine.begin() as connection:
             connection.execute(_NOTE, rows)
+            if rejected:
+                _bury(connection, given[0][0], rejected)
 
     def settle(self, outcomes: Sequence[Outcome], now: float) -> None:
         """Records the outcomes of deliveries, and makes the next ones of their targets due."""
@@ -229,6 +249,8 @@ class Outbox:
             for delivery in good:
                 self._count(connection, delivery.channel, now)
             for one in outcomes:
+                if one.rejected:
+                    _bury(connection, one.delivery, one.rejected)
                 if one.error is not None:
                     self._failed(connection, one)
             if untried := [one.delivery.id for one in outcomes if not one.tried]:
@@ -272,6 +294,14 @@ class Outbox:
                 self._channels.clear()
             self._channels |= found
         return found
+
+
+def _bury(connection: sa.Connection, delivery: Delivery, rejected: Sequence[Rejected]) -> None:
+    """Adds a dead letter for each rejected result. Its range of micro-batches is empty, and `sent` is its place."""
+    common = {"target": delivery.target, "channel": delivery.channel.id, "made": delivery.made}
+    common |= {"attempts": 1, "dead": True}
+    rows = [{"after": one.batch, "upto": one.batch, "sent": one.place, "error": one.reason} for one in rejected]
+    connection.execute(sa.insert(outbox), [{**common, **row} for row in rows])
 
 
 def _channel(row: Any) -> Channel:

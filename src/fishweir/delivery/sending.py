@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from fishweir.delivery.contents import Content, Contents
-from fishweir.delivery.outbox import Delivery, Outbox, Outcome
+from fishweir.delivery.outbox import Delivery, Outbox, Outcome, Rejected
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.delivery.payload import RESULTS_PER_PAYLOAD, NotDelivered, OpenOutput, Payload
 from fishweir.delivery.retries import backoff, is_exhausted
@@ -19,6 +19,9 @@ from fishweir.errors import FishweirError
 from fishweir.pipeline.result import Result
 
 logger = logging.getLogger("fishweir.delivery")
+
+SLOW_ATTEMPTS = 3
+"""The attempt at which a result is rejected if a stylesheet takes too long for it: the machine may have been busy."""
 
 Sent = tuple[Outcome, int]
 """The outcome of a delivery, and the number of delivered results."""
@@ -39,14 +42,14 @@ class Sender:
         """The outcome of an attempt after its last step."""
         try:
             last()
-            return Outcome(attempt.delivery), attempt.sent - attempt.delivery.sent
+            return Outcome(attempt.delivery, rejected=attempt.passed_over()), attempt.delivered
         except Exception as error:
             return self.failed(attempt, error)
 
     def failed(self, attempt: Attempt, error: Exception) -> Sent:
         delivery, now = attempt.delivery, self.clock()
         known = error if isinstance(error, NotDelivered) else NotDelivered(_said(error))
-        attempt.sent += known.delivered
+        attempt.advance(known.delivered)
         position = attempt.taken_back()
         hopeless = known.never or is_exhausted(delivery.attempts, now - delivery.made)
         due = None if hopeless else now + backoff(delivery.attempts, known.after)
@@ -55,7 +58,8 @@ class Sender:
         left = "given up, see the dead letters" if hopeless else f"tried again in {due - now:.1f} s"  # type: ignore[operator]
         logger.warning("delivery %s to %s failed (attempt %d): %s; %s", key(self, delivery), what, delivery.attempts,
                        known, left)  # fmt: skip
-        return Outcome(delivery, attempt.sent, str(known), due, position), attempt.sent - delivery.sent
+        outcome = Outcome(delivery, attempt.sent, str(known), due, position, rejected=attempt.passed_over())
+        return outcome, attempt.delivered
 
 
 class Attempt:
@@ -63,6 +67,16 @@ class Attempt:
         self.sender, self.delivery, self.sent = sender, delivery, delivery.sent
         self.opened: OpenOutput | None = None
         self.position = delivery.position
+        self._kept: list[int] = []
+        """The places of the results in the payload, if a stylesheet has rejected others."""
+        self._rejected: dict[int, Rejected] = {}
+        """By place, the rejected results that have no dead letter yet."""
+        self._buried = 0
+
+    @property
+    def delivered(self) -> int:
+        """The number of delivered results."""
+        return self.sent - self.delivery.sent - self._buried - len(self.passed_over())
 
     def open(self) -> OpenOutput:
         channel = self.delivery.channel
@@ -74,18 +88,29 @@ class Attempt:
     def run(self) -> None:
         delivery = self.delivery
         opened = self.open()
-        content = self.sender.contents.of(delivery.channel.id, delivery.after, delivery.upto)
+        content = self.sender.contents.of(delivery.channel.id, delivery.after - delivery.is_single, delivery.upto)
+        end = delivery.sent + 1 if delivery.is_single else len(content)
         at_once = getattr(opened, "at_once", RESULTS_PER_PAYLOAD)
-        while self.sent < len(content):
-            upto = min(self.sent + at_once, len(content))
+        while self.sent < end:
+            upto = min(self.sent + at_once, end)
             self.position = opened.position()
             if self.position is not None or self.sent > delivery.sent:
-                self.sender.outbox.note([(delivery, self.sent, self.position)])
+                self.sender.outbox.note([(delivery, self.sent, self.position)], self.passed_over())
+                self._buried += len(self._rejected)
+                self._rejected.clear()
             payload = self._parcel(content, slice(self.sent, upto))
             if payload:
                 opened.deliver(payload)
             self.sent = upto
             self.position = None
+
+    def passed_over(self) -> list[Rejected]:
+        """The rejected results before the next one to be sent, which become dead letters."""
+        return [one for place, one in self._rejected.items() if place < self.sent]
+
+    def advance(self, delivered: int) -> None:
+        """Counts the delivered results of a payload that failed after them."""
+        self.sent = self._kept[delivered - 1] + 1 if delivered and self._kept else self.sent + delivered
 
     def _parcel(self, content: Content, some: slice) -> Payload:
         channel = self.delivery.channel
@@ -93,8 +118,27 @@ class Attempt:
         if channel.stylesheet is None:
             given = some.stop - some.start, lambda: content.some(some), lambda: content.texts[some]
             return Payload(*given, *about, now=self.sender.clock())
-        made, media = _applied(channel.stylesheet, content.some(some)), stylesheet(channel.stylesheet).media
+        media = stylesheet(channel.stylesheet).media
+        made = self._transformed(channel.stylesheet, content, some)
         return Payload(len(made), lambda: made, None, *about, media, self.sender.clock())
+
+    def _transformed(self, path: str, content: Content, some: slice) -> list[Result]:
+        """The results transformed by a stylesheet. Those on which it fails are rejected."""
+        results, found = content.some(some), []
+        self._kept = []
+        for place, result, made in zip(range(some.start, some.stop), results, _applied(path, results), strict=True):
+            if isinstance(made, TooSlow) and self.delivery.attempts < SLOW_ATTEMPTS:
+                raise NotDelivered(str(made))
+            if not isinstance(made, BadItem):
+                found.append(replace(result, output=made))
+                self._kept.append(place)
+                continue
+            reason = f"{result.query}, {', '.join(result.documents)}: {made}"
+            if self.delivery.is_single:
+                raise NotDelivered(reason, never=True)
+            logger.warning("a result was not delivered, see the dead letters: %s", reason)
+            self._rejected[place] = Rejected(*content.located(place), reason)
+        return found
 
     def taken_back(self) -> int | None:
         """Undoes what a failed attempt left. If that fails too, the next attempt does it."""
@@ -112,20 +156,11 @@ def key(sender: Sender, delivery: Delivery) -> str:
     return f"{sender.outbox.home}-{delivery.id}"
 
 
-def _applied(path: str, results: list[Result]) -> list[Result]:
-    """The results transformed by a stylesheet, without those on which it fails."""
+def _applied(path: str, results: list[Result]) -> list[str | BadItem]:
     try:
-        outputs = render(path, [result.output for result in results])
+        return render(path, [result.output for result in results])
     except TooSlow as error:
         raise NotDelivered(str(error)) from error
-    found = []
-    for result, made in zip(results, outputs, strict=True):
-        if isinstance(made, BadItem):
-            shown = ", ".join(result.documents)
-            logger.warning("a result of %s for %s was not delivered: %s", result.query, shown, made)
-        else:
-            found.append(replace(result, output=made))
-    return found
 
 
 @lru_cache(maxsize=100)

@@ -1,8 +1,8 @@
 """Stylesheets with a time limit: a pool of processes applies them, and a process that takes too long is killed.
 
-In: the path of a stylesheet and items. Out: the transformed items, or BadItem for an item on which it fails. TooSlow is
-raised if an item takes longer than `ITEM_TIMEOUT`. Processes are started on demand and reused.
-At most `MAX_PROCESSES` of them work at a time.
+In: the path of a stylesheet and items. Out: the transformed items, BadItem for an item on which it fails, TooSlow for
+one that takes longer than `ITEM_TIMEOUT`. After a few of these, TooSlow is raised. Processes are started on demand and
+reused. At most `MAX_PROCESSES` of them work at a time.
 """
 
 from __future__ import annotations
@@ -72,24 +72,26 @@ class _Pool:
         atexit.register(self.end)
 
     def ask(self, path: str, wanted: str, items: Sequence[Any]) -> list[Any]:
-        """The result for each item, or a BadItem."""
-        name = Path(path).name
+        """The result for each item, or a BadItem; up to the first item that is TooSlow."""
+        name, found = Path(path).name, list[Any]()
         with self.room:
             process = self._taken()
             try:
-                answers = list(process.ask(path, wanted, items))
-            except TimeoutError:
+                for good, made in process.ask(path, wanted, items):
+                    found.append(made if good else BadItem(made))
+            except TimeoutError:  # among the OSErrors
                 process.end()
-                raise TooSlow(f"the stylesheet {name} exceeded the limit of {ITEM_TIMEOUT:g} s for an item") from None
+                reason = f"the stylesheet {name} exceeded the limit of {ITEM_TIMEOUT:g} s for an item"
+                return [*found, TooSlow(reason)]
             except (EOFError, OSError):
                 process.end()
-                raise TooSlow(f"the stylesheet {name} crashed the process that applied it") from None
+                return [*found, TooSlow(f"the stylesheet {name} crashed the process that applied it")]
             except BaseException:
                 process.end()
                 raise
             with self.lock:
                 self.free.append(process)
-        return [made if good else BadItem(made) for good, made in answers]
+        return found
 
     def _taken(self) -> _Process:
         with self.lock:
@@ -110,8 +112,16 @@ _pool = _Pool()
 
 
 def render(path: str, items: Sequence[Any]) -> list[str | BadItem]:
-    """The output of a stylesheet for results, in any format."""
-    return [one for i in range(0, len(items), CHUNK) for one in _pool.ask(path, "render", items[i : i + CHUNK])]
+    """The output of a stylesheet for results, in any format. Raises TooSlow after a few items that are too slow."""
+    found: list[str | BadItem] = []
+    slow = 0
+    while len(found) < len(items):
+        found += _pool.ask(path, "render", items[len(found) : len(found) + CHUNK])
+        if isinstance(last := found[-1], TooSlow):
+            slow += 1
+            if slow >= MAX_FAILURES:
+                raise last
+    return found
 
 
 def applying(path: str) -> Callable[[str], bytes]:
@@ -126,11 +136,8 @@ def applying(path: str) -> Callable[[str], bytes]:
             raise TooSlow(
                 f"the stylesheet {Path(path).name} repeatedly exceeded the limit of {ITEM_TIMEOUT:g} s for an item"
             )
-        try:
-            (made,) = _pool.ask(path, "apply", [item])
-        except TooSlow:
-            slow += 1
-            raise
+        (made,) = _pool.ask(path, "apply", [item])
+        slow += isinstance(made, TooSlow)
         if isinstance(made, BadItem):
             raise made
         return bytes(made)

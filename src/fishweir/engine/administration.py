@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fishweir.algebra.nodes import ON_CHANGE, DropQuery, Schedule
 from fishweir.catalog.catalog import Catalog
 from fishweir.catalog.query_admin import QueryInfo, list_queries, matches, pause, resume
-from fishweir.catalog.subscribers import Subscription
+from fishweir.catalog.subscribers import Subscription, feeds_by
 from fishweir.delivery.outputs.registry import Factory, Outputs
 from fishweir.delivery.undelivered import Undelivered, list_undelivered, resend
 from fishweir.errors import QueryError
@@ -18,6 +18,7 @@ from fishweir.pipeline.home import Home, about_feed
 from fishweir.pipeline.result import Result
 
 if TYPE_CHECKING:
+    from fishweir.delivery.unsubscribing import Ticket
     from fishweir.engine.registration import Registration
 
 
@@ -145,6 +146,14 @@ class Administration(ABC):
         """Ends the subscription that the unsubscribe link of a mail names. Returns whether there was one."""
         with self._registration() as registration:
             return registration.registering.end(token)
+
+    def _ticket(self, token: str) -> Ticket | None:
+        """What the token of an unsubscribe link stands for."""
+        from fishweir.delivery.unsubscribing import Ticket
+
+        with self.catalog.engine.connect() as connection:
+            feeds, is_active = feeds_by(connection, token)
+        return Ticket(feeds, is_active) if feeds else None
 
     def import_opml(self, document: bytes | str) -> list[str]:
         """Registers the feeds of an OPML document, all or none, except those already registered by URL. Returns their

@@ -27,11 +27,14 @@ from typing import Any
 from fishweir.algebra.nodes import Shape, Source, sources_of
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.engine.backfill_run import BackfillEventTime, BackfillRun, JobSnapshot
+from fishweir.engine.handover import can_be_handed_over
 from fishweir.evaluate.plan.segments import build_groups, planned_segment, write_segment
 from fishweir.pipeline.batch import BackfillResult, MicroBatches
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import Offsets
+from fishweir.pipeline.retained import StateFile, state_file
+from fishweir.pipeline.states import SUFFIX
 from fishweir.pipeline.summary import Summary
 
 logger = logging.getLogger("fishweir.past")
@@ -75,7 +78,7 @@ class Backfills:
         if self._batches is None or self._step is not None or self.catalog.version() != self._seen:
             return True
         offsets = self._batches.offsets
-        return any(run.left(offsets) for run in list(self.runs))
+        return any(run.left(offsets) or run.must_load for run in list(self.runs))
 
     def hidden(self, batches: MicroBatches, version: int) -> list[int]:
         self._look(batches, version)
@@ -87,7 +90,7 @@ class Backfills:
         self._look(batches, self.catalog.version())
         moved = self._finish(batches)
         if self._step is None:
-            waiting = [run for run in self.runs if run.left(batches.offsets)]
+            waiting = [run for run in self.runs if run.left(batches.offsets) or run.must_load]
             if waiting:
                 self.runs.append(self.runs.pop(self.runs.index(waiting[0])))  # round robin
                 moved |= self._begin(waiting[0], batches)
@@ -109,7 +112,7 @@ class Backfills:
         self._batches = batches
 
     def _begin(self, run: BackfillRun, batches: MicroBatches) -> bool:
-        job = JobSnapshot.of(batches)
+        job = JobSnapshot.of(batches, run.must_load)
         if not self.beside or (run.follows and run.needs_no_past and run.left(job.offsets) <= HANDOVER_ENTRIES):
             self._commit(run, run.step(job), batches)
             return True
@@ -142,12 +145,21 @@ class Backfills:
     def _commit(self, run: BackfillRun, summary: Summary, batches: MicroBatches) -> None:
         is_over = run.is_over(batches.offsets)
         if summary.files or is_over or run.reports:
-            found = BackfillResult(run.queries, run.version, summary, dict(run.at), run.watermarks, is_over)
+            states = self._adopted(run, batches.last.batch + 1) if is_over else []
+            found = BackfillResult(run.queries, run.version, summary, dict(run.at), run.watermarks, is_over, states)
             batches.commit_backfill(run.rows, found)
             run.shown = dict(run.at)
         if is_over:
             self.runs.remove(run)
             shutil.rmtree(run.folder, ignore_errors=True)
+
+    def _adopted(self, run: BackfillRun, batch: int) -> list[StateFile]:
+        """Moves the state that the job gets to the job's folder."""
+        names = [f"past-{batch:09d}-{place:06d}{SUFFIX}" for place, _ in enumerate(run.loaded or ())]
+        self.home.state.mkdir(exist_ok=True)
+        for path, name in zip(run.loaded or (), names, strict=True):
+            path.rename(self.home.state / name)
+        return [state_file(self.home.state, name) for name in names]
 
     # Which queries
 
@@ -174,10 +186,13 @@ class Backfills:
             if begin != live:
                 follows = any(kinds.get(query.number, set()) - set(STATELESS) for query in family)
                 patience = max(map(_patience, family)) if follows else 0.0
-                key = (*begin.items(),), (*live.items(),), follows, len(family) > 1, patience
+                streams = [stream for _, stream in self.catalog.streams().values()]
+                endless = patience == math.inf and all(can_be_handed_over(query, streams) for query in family)
+                key = (*begin.items(),), (*live.items(),), follows, len(family) > 1, patience, endless
                 found.setdefault(key, []).extend(query.number for query in family)
-        for (first, last, follows, reports, _), numbers in found.items():
+        for (first, last, follows, reports, _, endless), numbers in found.items():
             self.runs.append(self._run(numbers, version, dict(first), dict(last), follows, reports))
+            self.runs[-1].is_endless = endless
 
     def _families(self, starting: Sequence[tuple[int, int, float]]) -> Iterator[tuple[list[Query], tuple[int, float]]]:
         """Queries that are evaluated together: a single one, or one with the query whose results decide which of its

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fishweir.algebra.nodes import StreamDefinition
+from fishweir.engine.handover import load
 from fishweir.evaluate.plan.plan import cached_plan
 from fishweir.pipeline.batch import MicroBatches
 from fishweir.pipeline.commits import Commit
@@ -49,11 +50,13 @@ class JobSnapshot:
     last: Commit
     troubled: Mapping[int, str]
     now: float
+    segments: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, batches: MicroBatches) -> JobSnapshot:
+    def of(cls, batches: MicroBatches, with_plan: bool = False) -> JobSnapshot:
         offsets, troubled = dict(batches.offsets), dict(batches.troubled)
-        return cls(offsets, batches.published(), batches.last, troubled, batches.clock())
+        segments = batches.newest(batches.statistics).segments if with_plan else ()
+        return cls(offsets, batches.published(), batches.last, troubled, batches.clock(), segments)
 
 
 @dataclass
@@ -77,6 +80,10 @@ class BackfillRun:
     reports: bool
     """Whether its progress is awaited, even without results."""
     time: BackfillEventTime
+    is_endless: bool = False
+    """Whether windows never end, so that the state of the past is handed over to the job."""
+    loaded: list[Path] | None = None
+    """That state, once it is ready."""
     at: Offsets = field(default_factory=dict)
     watermarks: Mapping[int, float] = field(default_factory=dict)
     _steps: int = 0
@@ -107,12 +114,22 @@ class BackfillRun:
 
     @property
     def needs_no_past(self) -> bool:
-        """Whether no document from before `live` can be joined any more."""
-        return not self._before and all(self.at[id] >= upto for id, upto in self.live.items())
+        """Whether no document from before `live` can be joined any more, or the job has got the state for that."""
+        return (not self._before or self.loaded is not None) and not self._is_behind(self.live)
+
+    @property
+    def must_load(self) -> bool:
+        """Whether it is time to prepare the state for the job."""
+        return self.is_endless and self.loaded is None and bool(self._before) and not self._is_behind(self.live)
 
     def step(self, job: JobSnapshot) -> Summary:
-        """Evaluates some more entries and writes the results to `rows`."""
+        """Evaluates some more entries and writes the results to `rows`, or prepares the state for the job."""
         shutil.rmtree(self.rows, ignore_errors=True)
+        if self.must_load:
+            folder = self.folder / "loaded"
+            self.loaded = load(self.home, self.sets, job.segments, self.queries, self.begin, self.live, folder)
+            self.is_endless = self.loaded is not None
+            return Summary()
         repeats = self._is_behind(self.shown)
         end = first_arrived(self.home, self.at, self._bounded(job.offsets), ENTRIES_PER_STEP)
         plan = cached_plan(self.home.plan, (self.segment,))

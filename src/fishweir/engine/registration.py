@@ -136,15 +136,17 @@ class Registration:
 
     def replace_feed(self, statement: CreateQuery) -> list[str]:
         """`create or replace feed`: readers of the feed are bound again, with effect from the next micro-batch."""
-        before = self.change.publications.published(str(statement.name))
+        before = self.change.publications.published(name := str(statement.name))
         if before is None:
             return list(self.add_queries([statement]))
         if before.text != statement.text:
             self._bound.clear()
+            read = self.change.sources(name)
             queries = self.feeds.replaced(statement)
             self.published.check_cycle(statement, reads(Publication(statement.shape)))  # type: ignore[arg-type]
             self.change.replace_queries([alike([self.bind(query)]) for query in queries])
-        return [str(statement.name)]
+            self.published.sweep(read)
+        return [name]
 
     def drop_many(self, names: Sequence[str]) -> None:
         """Drops queries in order. Those without readers, which are most, are dropped together."""
@@ -263,9 +265,8 @@ class Registration:
         if never is not None:
             raise self._refused(statement, f"can never fire: {never.reason}", never.column, "where")
         if statement.name and statement.name.startswith(DERIVED) and not statement.derived:
-            raise self._refused(
-                statement, f"cannot have this name: names with '{DERIVED}' are reserved for chained joins"
-            )
+            reason = f"cannot have this name: names with '{DERIVED}' are reserved for chained joins"
+            raise self._refused(statement, reason)
         if statement.name in self.streams and not statement.published:
             reason = f"query {statement.name}: there is already a stream of that name"
             raise statement_error(statement, reason, str(statement.name), "create")
@@ -386,7 +387,7 @@ class Registration:
 
     def _refused(self, statement: CreateQuery, reason: str, word: str = "", after: str = "") -> QueryError:
         """An error that names the query and, if the word occurs in its text after `after`, the position."""
-        subject = f"query {statement.name}" if statement.name else "the query"
+        subject = f"query {statement.name}" if statement.name and not statement.derived else "the query"
         return statement_error(statement, f"{subject} {reason}", word, after)
 
 

@@ -33,9 +33,12 @@ def change_actions(registration: Registration, name: str, clauses: str) -> None:
 
 def replace_query(registration: Registration, statements: Sequence[Statement]) -> str:
     """Replaces the definition of a query. Its actions are those of the new statement."""
+    if not statements:
+        raise QueryError("there is no statement: only a query with a name can be replaced")
     *before, last = statements
     change = registration.change
     if isinstance(last, CreateFeed):
+        registration.run(before)
         return registration.replace_feed(to_query(last))[0]
     if not isinstance(last, CreateQuery) or last.name is None:
         raise QueryError("only a query with a name can be replaced")

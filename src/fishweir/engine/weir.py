@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,13 +161,15 @@ class Weir(Administration, Publishing, OnSpark):
         timeout: float | None = None,
         on_progress: Callable[[Progress], None] | None = None,
         latency: float | None = None,
+        unsubscribe_at: str | None = None,
     ) -> None:
         """Runs the job until `stop`, until `timeout` seconds have passed, or until nothing is left to do. With a target
-        `latency` in seconds, it sheds under overload, if streams and queries allow it.
+        `latency` in seconds, it sheds under overload, if streams and queries allow it. The unsubscribe links of mails
+        are answered on `unsubscribe_at`, which is `[HOST:]PORT`.
         """
         if latency is not None:
             self.overload = Overload(latency)
-        with self.home.job_lock(), counted_run(self.home, self.catalog):
+        with self.home.job_lock(), self._answering(unsubscribe_at), counted_run(self.home, self.catalog):
             stopped = self._stopped = threading.Event()
             self._prepare()
             self.catalog.verify()
@@ -234,11 +236,18 @@ class Weir(Administration, Publishing, OnSpark):
             start_worker_daemon()
         return SparkJob(batches, self.context, lambda: self.spark)
 
-    def start(self, latency: float | None = None) -> None:
-        """Runs the job in the background until `stop`; `latency` as in `run`."""
+    def _answering(self, at: str | None) -> AbstractContextManager[object]:
+        if at is None:
+            return nullcontext()
+        from fishweir.delivery.unsubscribing import answering
+
+        return answering(at, self._ticket, self.unsubscribe)
+
+    def start(self, latency: float | None = None, unsubscribe_at: str | None = None) -> None:
+        """Runs the job in the background until `stop`; `latency` and `unsubscribe_at` as in `run`."""
         if self._background is not None and self._background.is_alive():
             raise HomeError(f"the job of {self.home.path} is already running")
-        self._background = Background(partial(self.run, latency=latency))
+        self._background = Background(partial(self.run, latency=latency, unsubscribe_at=unsubscribe_at))
         self._background.start()
 
     def wait_idle(self, timeout: float = 600.0) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,9 +19,13 @@ from fishweir.algebra.documents import MAX_DOCUMENT, xml_name
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.algebra.values import to_text
 from fishweir.intake.schema import file_problem, log_batch
+from fishweir.intake.sources.lines import plain_rows
+from fishweir.intake.sources.sections import Section, is_settled
 
 DEEPEST = 200
 ROWS = 1_000
+LINES = 256 * 1024
+"""The number of bytes of lines that are read together."""
 _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -52,13 +55,16 @@ def _fill(element: Any, value: Any, depth: int) -> None:
         element.text = _UNFIT.sub("\ufffd", to_text(value))
 
 
-def json_document_batches(stream: StreamDefinition, path: Path, now: float) -> Iterator[pa.RecordBatch]:
+def json_document_batches(stream: StreamDefinition, section: Section, now: float) -> Iterator[pa.RecordBatch]:
     """The objects of a file as documents; anything else becomes a problem entry in its place."""
+    path = section.path
     with path.open("rb") as file:
         first = file.readline(MAX_DOCUMENT)
-        rest = file.read(1)
-    if rest and _is_object(first):
-        yield from _line_batches(stream, path, now)
+    if section.end or (first.endswith(b"\n") and _is_object(first)):
+        yield from _line_batches(stream, section, now)
+        return
+    if first and not first.endswith(b"\n") and not is_settled(path):
+        section.left = True
         return
     if path.stat().st_size > MAX_DOCUMENT:
         yield file_problem(stream, path, f"a JSON document may have {MAX_DOCUMENT:,} bytes", now)
@@ -66,8 +72,11 @@ def json_document_batches(stream: StreamDefinition, path: Path, now: float) -> I
     try:
         found = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        if first.strip()[:1] == b"{":
-            yield from _line_batches(stream, path, now)
+        is_lines = first.strip()[:1] == b"{"
+        if first.strip() in (b"{", b"[") and not is_settled(path):
+            section.left = True
+        elif is_lines:
+            yield from _line_batches(stream, section, now)
         else:
             yield file_problem(stream, path, f"not JSON: {error}", now)
         return
@@ -84,17 +93,11 @@ def _is_object(line: bytes) -> bool:
         return False
 
 
-def _line_batches(stream: StreamDefinition, path: Path, now: float) -> Iterator[pa.RecordBatch]:
-    rows: list[tuple[str, bytes, Any]] = []
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                rows.append((f"{path}, line {number}", line.strip(), None))
-            if len(rows) >= ROWS:
-                yield _batch(stream, rows, now)
-                rows = []
-    if rows:
-        yield _batch(stream, rows, now)
+def _line_batches(stream: StreamDefinition, section: Section, now: float) -> Iterator[pa.RecordBatch]:
+    for first, block in section.blocks(quoted=False, size=LINES):
+        rows = [(f"{section.path}, line {first + at}", line, None) for at, line in plain_rows(block)]
+        if rows:
+            yield _batch(stream, rows, now)
 
 
 def _batch(stream: StreamDefinition, rows: list[tuple[str, bytes, Any]], now: float) -> pa.RecordBatch:

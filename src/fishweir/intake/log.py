@@ -183,6 +183,13 @@ class StreamLog:
             if cursor is not None:
                 yield cursor
 
+    def cursors_with_firsts(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The cursors, oldest first, each with the number of the first entry that was committed with or after it."""
+        for head, path in self._committed():
+            cursor = self._cursor(head, path)
+            if cursor is not None:
+                yield head + 1, cursor
+
     def newest(self, key: str) -> Any:
         """What the newest cursor that has this key says under it, or None."""
         for head, path in reversed(self._committed()):

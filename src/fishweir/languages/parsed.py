@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Literal
 
 from fishweir.algebra.feeds import FeedName, FeedQuery, Selection
 from fishweir.algebra.nodes import DERIVED, Constant, CreateQuery, Shape
@@ -45,7 +45,6 @@ class ParsedQuery:
 
 
 AnyParsed = ParsedQuery | Parsed[FeedQuery] | Parsed[Selection] | Parsed[Shape]
-AnyParsedQuery = TypeVar("AnyParsedQuery", bound=AnyParsed)
 AnyPlace = ConstantPlace | LiteralPlace
 
 
@@ -54,15 +53,10 @@ def derived_name(text: str) -> str:
     return DERIVED + hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def with_distinct(query: AnyParsedQuery) -> AnyParsedQuery:
-    """The query with its `distinct on` clause as part of its shape. Raises Rejected for a join."""
+def _with_distinct(query: AnyParsed) -> AnyParsed:
+    """The query with its `distinct on` clause as part of its shape."""
     distinct, shape = query.clauses.distinct, query.shape
-    if distinct is None:
-        return query
-    if _joins(query):
-        reason = "here 'distinct on' is for queries without joins: write 'create feed' or 'create query' for a join"
-        raise Rejected(reason, query.clauses.distinct_at)
-    return replace(query, shape=replace(shape, distinct=distinct))  # type: ignore[arg-type]
+    return query if distinct is None else replace(query, shape=replace(shape, distinct=distinct))  # type: ignore[arg-type]
 
 
 def split_distinct(query: AnyParsed, text: str, everything: Callable[[str], AnyParsed]) -> tuple[AnyParsed, ...]:
@@ -71,11 +65,11 @@ def split_distinct(query: AnyParsed, text: str, everything: Callable[[str], AnyP
     that stream.
     """
     if query.clauses.distinct is None or not _joins(query):
-        return *(query.before if isinstance(query, ParsedQuery) else ()), with_distinct(query)
+        return *(query.before if isinstance(query, ParsedQuery) else ()), _with_distinct(query)
     start = query.clauses.start
     name = derived_name(f"{text} {start}")
     inner = replace(query, clauses=Clauses(publish=name, start=start))
-    return *split_distinct(inner, text, everything), with_distinct(replace(everything(name), clauses=query.clauses))
+    return *split_distinct(inner, text, everything), _with_distinct(replace(everything(name), clauses=query.clauses))
 
 
 def _joins(query: AnyParsed) -> bool:

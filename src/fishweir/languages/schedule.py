@@ -69,7 +69,9 @@ class ScheduleTransformer(Transformer[Token, Any]):
     schedule = clauses
 
     def distinct(self, keyword: Token, *parts: Any) -> tuple[str, Any, int]:
-        *keys, _within, seconds = parts
+        *keys, within, seconds = parts
+        if seconds <= 0:
+            raise Rejected("the interval of 'distinct on' must be longer than 0", _start(within))
         paths = tuple(_path(key) for key in keys)
         twice = next((key for i, key in enumerate(keys) if paths[i] in paths[:i]), None)
         if twice is not None:

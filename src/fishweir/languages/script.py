@@ -149,34 +149,24 @@ def _delete(piece: StatementText, context: Context) -> Statement:
 
 
 def _create_feed(piece: StatementText, context: Context) -> Statement:
-    """`create feed NAME from ...`; cached for similar statements."""
-    keywords = _FEED.match(piece.text)
-    assert keywords is not None
-    name, _ = _take_name(piece, keywords.end(), "the feed's name")
-    subject = piece.rest(0, f"feed {name}")
+    """`create feed NAME from ...`, cached for similar statements, or `create or replace feed NAME from ...`."""
+    replaces = _REPLACE.match(piece.text)
+    keywords = replaces or _FEED.match(piece.text)
+    name = _take_name(piece, keywords.end(), "the feed's name")[0] if keywords else ""
+    subject = piece.rest(0, f"feed {name}") if name else piece
 
     from fishweir.languages.roses import language as roses
 
     def statement() -> Statement:
         feed, parsed = roses.parse_feed(subject)
         query = _whole(parsed, subject, all_items, context)
-        if not context.earlier:
+        if not context.earlier and not replaces:
             context.cache.keep(piece.text, query)
         worth = query.clauses.preference
         assert isinstance(query.shape, FeedQuery)
-        return CreateFeed(feed, query.shape, query.constants, piece.text, context.line, preference=worth)
+        return CreateFeed(feed, query.shape, query.constants, piece.text, context.line, bool(replaces), worth)
 
     return _placed(subject, statement)
-
-
-def _replace_feed(piece: StatementText, context: Context) -> Statement:
-    """`create or replace feed NAME from ...`."""
-    keywords = _REPLACE.match(piece.text)
-    name = _take_name(piece, keywords.end(), "the feed's name")[0] if keywords else ""
-    subject = piece.rest(0, f"feed {name}") if name else piece
-    from fishweir.languages.roses import language as roses
-
-    return _placed(subject, lambda: roses.parse_statement(subject, context.line, context.now))
 
 
 def _feed_statement(piece: StatementText, context: Context) -> Statement:
@@ -193,7 +183,7 @@ def _feed_statement(piece: StatementText, context: Context) -> Statement:
 STATEMENTS: tuple[tuple[str, Callable[[StatementText, Context], Statement]], ...] = (
     (_words("create", "stream"), _create_stream),
     (_words("create", "feed"), _create_feed),
-    (_words("create", "or", "replace"), _replace_feed),
+    (_words("create", "or", "replace"), _create_feed),
     (rf"{_words('(?:register|drop)', 'feed')}|{_words('(?:un)?subscribe')}", _feed_statement),
     (_words("create", "query"), _create_named),
     (_words("create"), _create_query),

@@ -105,6 +105,8 @@ class BackfillResult:
     upto: dict[str, int]
     watermarks: Mapping[int, float]
     is_over: bool
+    states: Sequence[StateFile] = ()
+    """The state of its past, which the job gets."""
 
 
 class MicroBatches:
@@ -250,7 +252,9 @@ class MicroBatches:
         self._check_written(summary, target)
         marks = {"watermarks": self.last.watermarks | _finite(past.watermarks), "upto": past.upto}
         which = {"past": list(past.queries), "is_over": past.is_over, "version": max(self.last.version, past.version)}
-        found = {"files": summary.files, "fired": summary.fired}
+        found: dict[str, Any] = {"files": summary.files, "fired": summary.fired}
+        if past.states:
+            found |= {"states": [*self.last.states, *map(asdict, past.states)], "handed_over": True}
         self.last = self._without_documents(summary.matches, **found, **which, **marks)
         self.table.commit(self.last)
         self.on_commit()
@@ -281,6 +285,7 @@ class MicroBatches:
             "past": [],
             "completes": -1,
             "upto": {},
+            "handed_over": False,
             "hidden": [],
         }
         now = {"batch": self.last.batch + 1, "at": self.clock(), "matches": matches}

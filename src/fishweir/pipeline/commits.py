@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,12 +72,19 @@ class Commit:
     """The progress of the backfill: the last entry of each stream that it reads."""
     is_over: bool = True
     """Whether the backfill ended with this commit. From then on, its queries get their results from micro-batches."""
+    handed_over: bool = False
+    """Whether the backfill ended by adding the state of its past to that of the job (engine/handover.py)."""
     hidden: list[int] = field(default_factory=list)
     """Queries whose results in this micro-batch do not count because a backfill finds them."""
     completes: int = -1
     """The micro-batch whose results with omitted patterns this commit completes. It then has no files of its own."""
     before: str = ""
     """The checksum of the previous commit: commits form a chain."""
+
+
+def handover_tag(queries: Sequence[int]) -> int:
+    """What the documents from before a handover of some queries have in place of a catalog version."""
+    return -2 - queries[0]
 
 
 class ResultsTable:
@@ -97,6 +104,8 @@ class ResultsTable:
         self._completed: set[int] = set()
         self._cut: list[Commit] = []
         """The micro-batches so far that omitted patterns."""
+        self._tags: dict[int, int] = {}
+        """By query, the tag of its documents from before a handover."""
         self._is_whole = False
         """Whether all commits that existed at the first read have been found."""
 
@@ -177,10 +186,17 @@ class ResultsTable:
 
     def _add(self, commit: Commit, sum: str) -> None:
         self._chain.append((commit, sum))
+        if commit.handed_over:
+            self._tags |= dict.fromkeys(commit.past, handover_tag(commit.past))
         if commit.cut:
             self._cut.append(commit)
         if commit.completes >= 0:
             self._completed.add(commit.completes)
+
+    def tags(self, numbers: Iterable[int]) -> list[int]:
+        """For each query, the tag of the documents from before its handover; 0 if it has none."""
+        self._follow()
+        return [self._tags.get(number, 0) for number in numbers]
 
     def cut(self) -> list[Commit]:
         """The micro-batches that omitted patterns and were not completed."""

@@ -7,7 +7,7 @@ shared by all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -68,7 +68,8 @@ class ResultBatch:
                 cut = block.cut(entry, queries[place])
                 left_out = cut.left_out if cut else ()
             for bindings, output in outputs:
-                known = since[row], origin, where, left_out
+                came = since[row] if since[row] is None or since[row] >= 0 else queries[place].added
+                known = came, origin, where, left_out
                 yield of_query[place], Result(names[place], documents, timestamp, bindings, output, *known)
 
     @cached_property
@@ -186,12 +187,23 @@ class _Makings:
         return self.lists[key]
 
 
-def pairs_of(block: Block, at: Ints, numbers: Ints, queries: Callable[[Ints], QueryColumns]) -> ResultBatch:
-    """The pairs of a block's entries with those queries of their rows that were registered in time."""
+def pairs_of(
+    block: Block,
+    at: Ints,
+    numbers: Ints,
+    queries: Callable[[Ints], QueryColumns],
+    tags: Callable[[Iterable[int]], list[int]],
+) -> ResultBatch:
+    """The pairs of a block's entries with those queries of their rows that were registered in time, or that the row's
+    tag belongs to.
+    """
     distinct, of = np.unique(numbers, return_inverse=True)
     columns = queries(distinct)
     bounds = np.searchsorted(at, np.arange(len(block.rows) + 1))
     entries, positions = expand(bounds[block.at], bounds[block.at + 1])
     of = of[positions]
-    seen = columns.added[of] <= block.since[block.at[entries]]
+    since = block.since[block.at[entries]]
+    seen = columns.added[of] <= since
+    if (tagged := since < 0).any():
+        seen |= tagged & (np.array(tags(distinct.tolist()))[of] == since)
     return ResultBatch(block, entries[seen], columns, of[seen])

@@ -70,7 +70,7 @@ class ResultReader:
         for some in _cut(sizes[entries.rows], share.of(sizes[entries.rows], entries.documents)):
             block = Block(self.home, rows, entries, some, cuts)
             at, numbers = expansion.queries(block.rows, wanted)
-            batch = pairs_of(block, at, numbers, self._known.of).once(once)
+            batch = pairs_of(block, at, numbers, self._known.of, table.tags).once(once)
             if cuts and commit.completes >= 0:
                 batch = batch.those_cut(True).whole()
             elif cuts and table.is_completed(commit.batch):
@@ -94,7 +94,8 @@ class ResultReader:
         rows = table.rows(commit)
         row, _ = self.expansion(table, commit).queries(rows, np.array([number]))
         since = rows.column("since").combine_chunks().fill_null(np.iinfo(np.int64).max)
-        row = row[since.to_numpy(zero_copy_only=False)[row] >= query.added]
+        came = since.to_numpy(zero_copy_only=False)[row]
+        row = row[(came >= query.added) | ((came < 0) & (came == table.tags([number])[0]))]
         return result_times(rows.take(pa.array(np.unique(row))), several(query.shape))
 
     def may_have(self, table: ResultsTable, commit: Commit, wanted: Ints | None) -> bool:

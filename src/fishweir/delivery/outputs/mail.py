@@ -4,8 +4,8 @@ Mail is sent through FISHWEIR_SMTP=smtp[s]://[user:password@]host:port. With smt
 server supports it; a password is sent only over an encrypted connection or to this machine. The message id is the same
 in every attempt of a delivery, so that mail servers can recognize repetitions.
 
-FISHWEIR_MAIL_FROM is the sender; FISHWEIR_URL is the address that answers `<URL>/unsubscribe/TOKEN` (see
-docs/delivery.md).
+FISHWEIR_MAIL_FROM is the sender; FISHWEIR_URL is the address at which subscribers reach the service
+that answers `<URL>/unsubscribe/TOKEN` (delivery/unsubscribing.py).
 """
 
 from __future__ import annotations

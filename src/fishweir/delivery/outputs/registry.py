@@ -91,7 +91,9 @@ class Outputs:
     def resolved(self, action: Action, base: Path) -> Action:
         """The action as it is stored. Raises BadArgument or QueryError if it could never be opened."""
         factory = self._known(action)
-        own, _ = split_options(action.arguments)
+        own, options = split_options(action.arguments)
+        if options.secret is not None and action.name in BUILT_IN and not hasattr(factory, "secret"):
+            raise BadArgument("secret", f"{action.name} signs nothing: 'secret NAME' is for http")
         if (reason := _refusal(factory, len(own))) is not None:
             raise BadArgument(action.name, f"{action.name} does not take {own}: {reason}")
         if hasattr(factory, "check"):

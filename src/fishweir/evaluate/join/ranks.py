@@ -17,6 +17,8 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.join.state import Run
 
 Times = NDArray[np.float64]
+_NONE = 0, np.empty(0)
+"""A stream without documents that count."""
 
 
 class Ranks:
@@ -27,8 +29,10 @@ class Ranks:
             np.concatenate([np.empty(0, kind), *(getattr(run, name) for run in runs)])
             for name, kind in (("streams", np.int64), ("numbers", np.int64), ("times", np.float64))
         )
+        since = np.concatenate([np.empty(0, np.int64), *(run.since for run in runs)])
         order = np.lexsort((numbers, times, streams))
-        places = np.empty(len(order), np.int64)
+        order = order if since.min(initial=0) >= 0 else order[since[order] >= 0]
+        places = np.zeros(len(since), np.int64)
         places[order] = np.arange(len(order))
         ends = np.cumsum([len(run) for run in runs])
         self._runs = list(runs)
@@ -48,12 +52,14 @@ class Ranks:
 
     def behind(self, stream: int, when: Times) -> Ints:
         """The position after the last document of a stream that is not later than `when`."""
-        start, times = self._times[stream]
+        start, times = self._times.get(stream, _NONE)
         return start + np.searchsorted(times, when, "right")
 
     def times_at(self, stream: int, places: Ints, default: float) -> Times:
         """The times at some positions of a stream; `default` beyond its end, the first time before its beginning."""
-        start, times = self._times[stream]
+        start, times = self._times.get(stream, _NONE)
+        if not len(times):
+            return np.full(len(places), default)
         inside = np.clip(places - start, 0, len(times) - 1)
         return np.where(places - start < len(times), times[inside], default)
 
@@ -69,7 +75,7 @@ class Ranks:
 def oldest_of_newest(runs: Sequence[Run], stream: int, reached: float, rows: float) -> float:
     """The time from which documents of a stream are among the newest `rows` at the time `reached`, or later than that;
     minus infinity if the stream has fewer documents."""
-    own = [run.times_by_stream[stream] for run in runs if stream in run.times_by_stream]
+    own = [run.counted_times[stream] for run in runs if stream in run.counted_times]
     ends = [int(np.searchsorted(times, reached, "right")) for times in own]
     if sum(ends) < rows:
         return -np.inf

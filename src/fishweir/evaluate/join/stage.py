@@ -39,6 +39,16 @@ class JoinStage(Stage):
     def __init__(self, parts: Sequence[JoinOperator]) -> None:
         self.parts = tuple(parts)
 
+    def only(self, queries: Sequence[int]) -> JoinStage:
+        """The operators that evaluate some of these queries."""
+        parts = [part for part in self.parts if any(np.isin(table.numbers, queries).any() for table in part.tables)]
+        return JoinStage(parts)
+
+    def evaluates(self, queries: Sequence[int]) -> bool:
+        """Whether the operators evaluate all of these queries."""
+        numbers = [table.numbers for part in self.parts for table in part.tables]
+        return bool(np.isin(queries, np.concatenate(numbers)).all()) if numbers else False
+
     def reads(self, sources: Sequence[Source]) -> bool:
         return any(source in part.sources for source in sources for part in self.parts)
 

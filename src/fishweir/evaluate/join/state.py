@@ -149,7 +149,8 @@ class Run:
     numbers: Ints
     times: NDArray[np.float64]
     since: Ints
-    """The version of the catalog that each document's micro-batch ran with."""
+    """The version of the catalog that each document's micro-batch ran with; negative for documents from before a
+    handover, which few queries see (engine/handover.py)."""
     arrivals: NDArray[np.float64]
     origins: Ints
     """The identity of each document: that of another one if it was passed on by a published query."""
@@ -187,6 +188,15 @@ class Run:
         if len(known) == 1:
             return {known[0]: np.sort(self.times)}
         return {stream: np.sort(self.times[self.streams == stream]) for stream in known}
+
+    @cached_property
+    def counted_times(self) -> dict[int, NDArray[np.float64]]:
+        """The same for the documents that windows of rows count: not those from before a handover (`since` < 0)."""
+        counted = self.since >= 0
+        if counted.all():
+            return self.times_by_stream
+        streams = np.unique(self.streams[counted]).tolist()
+        return {stream: np.sort(self.times[counted & (self.streams == stream)]) for stream in streams}
 
     @cached_property
     def oldest(self) -> float:

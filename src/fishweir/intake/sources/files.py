@@ -1,16 +1,16 @@
-"""A stream from a file, a folder or a glob: every file is taken once, in order of time and name. A file that is one
-document is taken again when its content changes: each version is a document.
+"""A stream from a file, a folder or a glob: every file is taken in order of time and name. A file that changes is taken
+again: of a text file that has grown, the rows after those that were read (sections.py); of any other, the rows,
+elements or documents that the version before did not have (versions.py).
 
-What is taken is remembered by the cursors in the log, so a restart continues where it stopped, even in the middle of a
-file: the file is read again, and entries that are already in the log are skipped. Small files are packed together into
-a segment, large ones are split.
+The cursors in the log say how far each file was taken, so a restart continues where it stopped, even in the middle of
+a file, in the same way as after a change. Small files are packed together into a segment, large ones are split.
 """
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,22 +22,21 @@ from fishweir.intake.json_documents import json_document_batches
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import file_problem, logger, warn_problems
 from fishweir.intake.sources.addresses import is_glob
+from fishweir.intake.sources.sections import Section, is_open_for_writing, is_settled
 from fishweir.intake.sources.split import BATCH_BYTES, BATCH_DOCUMENTS, xml_batches
 from fishweir.intake.sources.table_files import csv_batches, json_batches, parquet_batches
-from fishweir.sealed import digest
+from fishweir.intake.sources.versions import FILES, GONE, ROWS, Comparison, Range, Versions
 
-Reader = Callable[[StreamDefinition, Path, float], Iterator[pa.RecordBatch]]
-
-READERS: dict[str, Reader] = {
-    "xml": xml_batches, "csv": csv_batches, "json": json_batches, "parquet": parquet_batches,
+READERS: dict[str, Callable[[StreamDefinition, Path, float], Iterator[pa.RecordBatch]]] = {
+    "xml": xml_batches, "parquet": parquet_batches,
+}  # fmt: skip
+TEXTS: dict[str, Callable[[StreamDefinition, Section, float], Iterator[pa.RecordBatch]]] = {
+    "csv": csv_batches, "json": json_batches,
 }  # fmt: skip
 SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".csv": "csv"}
 
 SEGMENT_ROWS, SEGMENT_BYTES = 65_536, 64 * 1024 * 1024
 """When a segment of tuples is full; one of documents is full as soon as a batch of them is."""
-
-
-HINT = "a file that changes in place is declared with: rows PATH key PATH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +49,29 @@ class Mark:
     taken: int = 0
     done: bool = False
     sum: str = ""
-    """Of a file that is one document, a checksum of its content."""
+    end: int = 0
+    """Of a text file, the number of bytes of the rows that were taken, and `sum`, their checksum."""
 
     def is_same_content(self, other: Mark) -> bool:
         return (self.size, self.mtime_ns) == (other.size, other.mtime_ns)
 
 
-Reading = tuple[Mark, Iterator[pa.RecordBatch]]
-"""A file that is open: how far its batches are taken, and those to come."""
+@dataclass
+class Reading:
+    """A file that is open: how far its batches are taken, and those to come, each with the number of rows read for it.
+    `section` is the part of a text file, and `comparison` the one with the version before."""
+
+    mark: Mark
+    batches: Iterator[tuple[int, pa.RecordBatch]]
+    section: Section | None = None
+    comparison: Comparison | None = None
+
+    def advance(self, rows: int) -> Mark:
+        self.mark = replace(self.mark, taken=self.mark.taken + rows)
+        if self.section is not None and self.comparison is None:
+            self.mark = replace(self.mark, end=self.section.end, sum=self.section.sum)
+        return self.mark
+
 
 UNFORESEEN = (pa.ArrowException, ValueError, LookupError, TypeError, RecursionError)
 """Errors that a reader should have turned into problem entries; the stream continues anyway."""
@@ -69,13 +83,22 @@ class _Packing:
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     marks: dict[str, Mark] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    gone: dict[str, list[Range]] = field(default_factory=dict)
     rows: int = 0
     size: int = 0
 
-    def add(self, batch: pa.RecordBatch) -> None:
+    def add(self, mark: Mark, batch: pa.RecordBatch) -> None:
         self.batches.append(batch)
+        self.marks[mark.name] = mark
+        self.counts[mark.name] = self.counts.get(mark.name, 0) + batch.num_rows
         self.rows += batch.num_rows
         self.size += batch.nbytes
+
+    def cursor(self) -> dict[str, Any]:
+        marks = self.marks.values()
+        found = {FILES: [astuple(mark) for mark in marks], ROWS: [self.counts.get(mark.name, 0) for mark in marks]}
+        return found | ({GONE: self.gone} if self.gone else {})
 
 
 class FileSource:
@@ -91,10 +114,9 @@ class FileSource:
         self._marks = {mark.name: mark for cursor in log.cursors() for mark in _marks_of(cursor)}
         self._packing = _Packing()
         self._reading: Reading | None = None
-        self._warned: set[Mark] = set()
-        self._touched: set[Mark] = set()
-        """Files with another time of change, but with the content that they had."""
-        self._changed: str | None = None
+        self._versions: Versions | None = None
+        self._held: dict[str, Mark] = {}
+        """Files that are still being written, as they were when they were last read."""
 
     def poll(self, now: float) -> Iterator[int]:
         """Append what is new, yielding the number of entries after each segment.
@@ -104,11 +126,12 @@ class FileSource:
         self._old_trouble, self.trouble = self.trouble, None
         try:
             if self._reading is not None:
-                yield from self._take(self._reading[0], now)
+                yield from self._take(self._reading.mark, now)
             for mark in self._waiting():
                 yield from self._take(mark, now)
             yield from self._flush()
-            self.trouble = self.trouble or self._changed
+            self._held = {name: mark for name, mark in self._held.items() if (self.base / name).exists()}
+            self.working = any(not is_open_for_writing(self.base / name) for name in self._held)
         except OSError as error:
             self._in_trouble(error)
 
@@ -138,83 +161,113 @@ class FileSource:
 
     def _known(self, found: Mark) -> Mark:
         """The mark of a file that is there, with what has been taken of it before."""
-        known = self._packing.marks.get(found.name) or self._marks.get(found.name)
+        held = self._held.pop(found.name, None)
+        if held is not None and held.is_same_content(found) and not is_settled(self.base / found.name):
+            self._held[found.name] = held
+            return replace(found, done=True)
+        known = self._mark(found.name)
         if known is None:
             return found
-        if known.done and known.sum and known.taken == 1 and not known.is_same_content(found):
-            return known if self._is_only_touched(found, known) else found
-        if not known.is_same_content(found) and found not in self._warned:
-            self._warned.add(found)
-            what = "is ignored" if known.done else f"goes on after its first {known.taken} entries"
-            logger.warning("stream %s: %s has changed and %s", self.stream.name, found.name, what)
-            self._changed = f"stream {self.stream.name}: {found.name} has changed and {what}; {HINT}"
-        return replace(found, taken=known.taken, done=known.done)
+        return replace(
+            known, size=found.size, mtime_ns=found.mtime_ns, done=known.done and known.is_same_content(found)
+        )
 
-    def _is_only_touched(self, found: Mark, known: Mark) -> bool:
-        if found not in self._touched and self._sum(found) == known.sum:
-            self._touched.add(found)
-        return found in self._touched
-
-    def _sum(self, mark: Mark) -> str:
-        """The checksum of a file that is one document, else nothing."""
-        path = self.base / mark.name
-        has_lines = path.suffix.lower() in (".jsonl", ".ndjson")
-        if self.stream.is_tuples or self.stream.split or has_lines:
-            return ""
-        try:
-            return digest(path.read_bytes())
-        except OSError:  # whoever reads it says so
-            return ""
+    def _mark(self, name: str) -> Mark | None:
+        return self._packing.marks.get(name) or self._marks.get(name)
 
     def _take(self, mark: Mark, now: float) -> Iterator[int]:
         """Read a file to its end, or on to its end; a file that cannot be read is tried at the next poll."""
-        if self._reading is None or self._reading[0].name != mark.name:
-            mark = mark if mark.taken else replace(mark, sum=self._sum(mark))  # first, so that no change is missed
-            self._reading = mark, skipped(self._read(mark, now), mark.taken)
-        while (batch := self._next_batch(self._reading, now)) is not None:
-            mark, batches = self._reading
-            mark = replace(mark, taken=mark.taken + batch.num_rows)
-            self._reading = mark, batches
-            self._pack(mark, batch)
+        if self._reading is None or self._reading.mark.name != mark.name:
+            self._reading = self._open(mark, now)
+        while self._reading is not None and (found := self._next_batch(self._reading, now)) is not None:
+            rows, batch = found
+            mark = self._reading.advance(rows)
+            if batch.num_rows:
+                warn_problems(self.stream, batch)
+                self._packing.add(mark, batch)
             if self._is_full():
                 yield from self._flush()
         if self._reading is not None:
-            self._finish(self._reading[0])
+            self._finish(self._reading)
 
-    def _next_batch(self, reading: Reading, now: float) -> pa.RecordBatch | None:
+    def _open(self, mark: Mark, now: float) -> Reading | None:
+        """A new file, the rest of one that has grown, or a version that is compared with the one before; None if it is
+        still being written and cannot be read in part.
+        """
+        path, format = self.base / mark.name, self._format(mark.name)
+        section = None if format in READERS else Section(path, mark.end, mark.sum)
+        if section is None and is_open_for_writing(path):
+            self._held[mark.name] = mark
+            return None
+        if self._mark(mark.name) is None or (section is not None and section.continues()):
+            return Reading(mark, _counted(self._read(format, section or path, now)), section)
+        if not is_settled(path):  # it may have been truncated and not yet written again
+            self._held[mark.name] = mark
+            return None
+        section = None if section is None else Section(path)
+        if self._versions is None:
+            self._versions = Versions(self.log)
+        comparison = Comparison(self._versions.rows(mark.name), path)
+        batches = comparison.new(self._read(format, section or path, now))
+        return Reading(replace(mark, taken=0, end=0, sum=""), batches, section, comparison)
+
+    def _next_batch(self, reading: Reading, now: float) -> tuple[int, pa.RecordBatch] | None:
         """The next batch; None at the end of the file, or where it cannot be opened and is left for later."""
         try:
-            return next(reading[1], None)
+            return next(reading.batches, None)
         except UNFORESEEN as error:
-            self._reading = reading[0], iter(())
-            reason = f"after {reading[0].taken} entries: {type(error).__name__}: {error}"
-            return file_problem(self.stream, self.base / reading[0].name, reason, now)
+            reason = f"after {reading.mark.taken} entries: {type(error).__name__}: {error}"
+            problem = file_problem(self.stream, self.base / reading.mark.name, reason, now)
+            reading.batches = _counted([problem]) if reading.comparison is None else reading.comparison.new([problem])
+            return next(reading.batches)
         except OSError as error:
             self._reading = None
             if not isinstance(error, FileNotFoundError):
                 self._in_trouble(error)
             return None
 
-    def _finish(self, mark: Mark) -> None:
+    def _finish(self, reading: Reading) -> None:
+        """Records that a file was read to its end, or up to a half-written row, which is left for later."""
         self._reading = None
-        self._packing.marks[mark.name] = replace(mark, done=True)
-        if mark.taken == 0:
+        before, gone = self._mark(reading.mark.name), list[Range]()
+        is_partial = reading.section is not None and reading.section.left
+        if reading.comparison is not None:
+            is_partial |= not self._is_unchanged(reading.mark)
+        if reading.comparison is not None and not is_partial:
+            gone, reading.comparison = reading.comparison.gone(), None
+        mark = replace(reading.advance(0), done=not is_partial)
+        if is_partial:
+            self._held[mark.name] = mark
+            if before is None and not mark.taken:
+                return  # it is still a new file
+        if gone:
+            self._packing.gone[mark.name] = gone
+        if before is not None and before.done and not gone and mark.name not in self._packing.counts:
+            self._marks[mark.name] = mark  # nothing is new: no need for a cursor
+            return
+        self._packing.marks[mark.name] = mark
+        if mark.taken == 0 and not is_partial:
             self.empty_files += 1
             what = f"element at {self.stream.split}" if self.stream.split else "row"
             logger.warning("stream %s: %s has no %s", self.stream.name, mark.name, what)
 
-    def _read(self, mark: Mark, now: float) -> Iterator[pa.RecordBatch]:
-        path = self.base / mark.name
-        default = "csv" if self.stream.is_tuples else "xml"
-        suffix = SUFFIXES.get(path.suffix.lower(), default) if self.stream.is_tuples else default
-        if self.stream.format == "json" and not self.stream.is_tuples:
-            return json_document_batches(self.stream, path, now)
-        return READERS[self.stream.format or suffix](self.stream, path, now)
+    def _is_unchanged(self, mark: Mark) -> bool:
+        try:
+            status = os.stat(self.base / mark.name)
+        except OSError:
+            return False
+        return (status.st_size, status.st_mtime_ns) == (mark.size, mark.mtime_ns)
 
-    def _pack(self, mark: Mark, batch: pa.RecordBatch) -> None:
-        warn_problems(self.stream, batch)
-        self._packing.add(batch)
-        self._packing.marks[mark.name] = mark
+    def _format(self, name: str) -> str:
+        default = "csv" if self.stream.is_tuples else "xml"
+        suffix = SUFFIXES.get(Path(name).suffix.lower(), default) if self.stream.is_tuples else default
+        return self.stream.format or suffix
+
+    def _read(self, format: str, place: Section | Path, now: float) -> Iterator[pa.RecordBatch]:
+        if isinstance(place, Path):
+            return READERS[format](self.stream, place, now)
+        is_documents = format == "json" and not self.stream.is_tuples
+        return (json_document_batches if is_documents else TEXTS[format])(self.stream, place, now)
 
     def _is_full(self) -> bool:
         tuples = self.stream.is_tuples
@@ -226,8 +279,10 @@ class FileSource:
         packing = self._packing
         if not packing.marks:
             return
-        table = pa.Table.from_batches(packing.batches, self.log.schema)
-        self.log.append(table, {"files": [astuple(mark) for mark in packing.marks.values()]})
+        table, cursor = pa.Table.from_batches(packing.batches, self.log.schema), packing.cursor()
+        numbers = self.log.append(table, cursor)
+        if self._versions is not None:
+            self._versions.add(numbers.start, cursor)
         self._marks |= packing.marks
         self._packing = _Packing()
         if table.num_rows:
@@ -235,15 +290,11 @@ class FileSource:
 
 
 def _marks_of(cursor: dict[str, Any]) -> list[Mark]:
-    return [Mark(*values) for values in cursor["files"]]
+    return [Mark(*values) for values in cursor.get(FILES, ())]
 
 
-def skipped(batches: Iterator[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:
-    """The batches without their first `count` rows."""
-    for batch in batches:
-        if count < batch.num_rows:
-            yield batch.slice(count)
-        count = max(count - batch.num_rows, 0)
+def _counted(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    return ((batch.num_rows, batch) for batch in batches)
 
 
 def source_files(pattern: str) -> list[str]:

@@ -1,10 +1,8 @@
-"""Text files in blocks of whole rows, and the rows of a block when a bad one has to be shown."""
+"""The rows of text files: where a row ends, and the rows of a block when a bad one has to be shown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import BinaryIO
 
 BLOCK = 4 * 1024 * 1024
 MAX_ROW = 64 * 1024 * 1024
@@ -18,21 +16,7 @@ OTHER_LINE = re.compile(rb"(?m)^[ \t\r]*[^ \t\r\n{]")
 """A line of JSON that does not begin an object."""
 
 
-def line_blocks(file: BinaryIO, quoted: bool, size: int = BLOCK) -> Iterator[tuple[int, bytes]]:
-    """Blocks of whole lines with the number of their first line; if `quoted`, none ends inside quotes."""
-    line, rest = 1, b""
-    while data := file.read(size):
-        data = rest + data
-        cut = _last_break(data, quoted)
-        block, rest = data[:cut], data[cut:]
-        if block:
-            yield line, block
-            line += block.count(b"\n")
-    if rest:
-        yield line, rest
-
-
-def _last_break(data: bytes, quoted: bool) -> int:
+def last_break(data: bytes, quoted: bool) -> int:
     """The end of the last complete row, or 0; an oversized row is split."""
     cut = data.rfind(b"\n") + 1
     whole = cut

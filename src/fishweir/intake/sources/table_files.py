@@ -19,48 +19,54 @@ from fishweir.algebra.nodes import StreamDefinition
 from fishweir.intake.convert import convert, side_by_side
 from fishweir.intake.parsing import REFUSED, Parse, parse_csv, parse_json
 from fishweir.intake.schema import file_problem, tuple_batch
-from fishweir.intake.sources.lines import csv_rows, line_blocks, plain_rows
+from fishweir.intake.sources.lines import BLOCK, csv_rows, plain_rows
+from fishweir.intake.sources.sections import BOM, Section
 
 PARQUET_ROWS = 65_536
-BOM, UTF16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 RowTexts = Callable[[bytes], list[tuple[int, bytes]]]
 
 
-def csv_batches(stream: StreamDefinition, path: Path, now: float) -> Iterator[pa.RecordBatch]:
+def csv_batches(stream: StreamDefinition, section: Section, now: float) -> Iterator[pa.RecordBatch]:
     """Rows of a CSV file; its first line is a header if it has the name of a declared column."""
-    parse: Parse | None = None
-    for line, block in _text_blocks(path, quoted=True):
+    parse, path = None, section.path
+    for line, block in _text_blocks(section, quoted=True):
         if isinstance(block, str):
             yield file_problem(stream, path, block, now)
             return
         if parse is None:
-            names, header = _csv_fields(stream, block)
+            names, header = _csv_fields(stream, _first_line(path))
             parse = partial(parse_csv, stream, names)
-            line, block = line + block[:header].count(b"\n"), block[header:]
+            if line == 1:
+                line, block = line + block[:header].count(b"\n"), block[header:]
         if block.strip():
             yield _block_batch(stream, path, now, parse, csv_rows, line, block)
 
 
-def json_batches(stream: StreamDefinition, path: Path, now: float) -> Iterator[pa.RecordBatch]:
+def json_batches(stream: StreamDefinition, section: Section, now: float) -> Iterator[pa.RecordBatch]:
     """Rows of a JSON Lines file: one object a line."""
-    for line, block in _text_blocks(path, quoted=False):
+    for line, block in _text_blocks(section, quoted=False):
         if isinstance(block, str):
-            yield file_problem(stream, path, block, now)
+            yield file_problem(stream, section.path, block, now)
             return
         if block.strip():
-            yield _block_batch(stream, path, now, partial(parse_json, stream), plain_rows, line, block)
+            yield _block_batch(stream, section.path, now, partial(parse_json, stream), plain_rows, line, block)
 
 
-def _text_blocks(path: Path, quoted: bool) -> Iterator[tuple[int, bytes | str]]:
+def _text_blocks(section: Section, quoted: bool) -> Iterator[tuple[int, bytes | str]]:
     """Blocks with their first line, without a byte order mark; a str says why there are none."""
+    with section.path.open("rb") as file:
+        is_utf16 = file.read(2) in UTF16
+    if is_utf16:
+        yield 1, "the file is UTF-16, expected UTF-8"
+    else:
+        yield from section.blocks(quoted)
+
+
+def _first_line(path: Path) -> bytes:
     with path.open("rb") as file:
-        start = file.read(len(BOM))
-        if start[:2] in UTF16:
-            yield 1, "the file is UTF-16, expected UTF-8"
-            return
-        file.seek(len(BOM) if start == BOM else 0)
-        yield from line_blocks(file, quoted)
+        return file.readline(BLOCK).removeprefix(BOM)
 
 
 def _block_batch(

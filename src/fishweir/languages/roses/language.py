@@ -11,9 +11,8 @@ from typing import Any
 
 from lark import Token, v_args
 
-from fishweir.algebra.feeds import CreateFeed, DropFeed, FeedQuery, RegisterFeed, Subscribe, Unsubscribe
+from fishweir.algebra.feeds import DropFeed, FeedQuery, RegisterFeed, Subscribe, Unsubscribe
 from fishweir.languages.grammar import Grammar
-from fishweir.languages.parsed import with_distinct
 from fishweir.languages.roses.binding import bind, named
 from fishweir.languages.roses.literals import Parsed
 from fishweir.languages.roses.syntax import (
@@ -40,7 +39,7 @@ from fishweir.languages.schedule import Clauses, ScheduleTransformer
 from fishweir.languages.statement_text import Rejected, StatementText
 from fishweir.languages.streams.language import bad_place
 
-FeedStatement = CreateFeed | RegisterFeed | Subscribe | Unsubscribe | DropFeed
+FeedStatement = RegisterFeed | Subscribe | Unsubscribe | DropFeed
 
 
 @v_args(inline=True)
@@ -152,15 +151,9 @@ def parse_feed(piece: StatementText) -> tuple[str, Parsed[FeedQuery]]:
 
 
 def parse_statement(piece: StatementText, line: int = 1, now: float = 0.0) -> FeedStatement:
-    """Any RoSeS statement. Raises Rejected with the position if it does not parse or bind."""
+    """A RoSeS statement other than a query or feed. Raises Rejected with the position if it does not parse or bind."""
     syntax: StatementSyntax = GRAMMAR.parse(piece)
     match syntax:
-        case CreateSyntax(None):
-            raise Rejected("expected 'create feed NAME' before 'from'", 0, syntax=True)
-        case CreateSyntax(Token() as name, publication, clauses, replace):
-            query = with_distinct(bind(publication, clauses))
-            worth = clauses.preference
-            return CreateFeed(named(name, "the feed"), query.shape, query.constants, piece.text, line, replace, worth)
         case RegisterSyntax():
             return _register(syntax, piece.text, line)
         case SubscribeSyntax(feed, stylesheet, action, clauses):
