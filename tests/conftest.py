@@ -118,9 +118,12 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """Freezes the imported objects, so that garbage collections, as experiments do before measurements, skip them."""
+    """Freezes the imported objects, so that garbage collections, as experiments do before measurements, skip them, and
+    collects less often: random documents and queries are many small objects without cycles.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_unconfigure() -> None:
@@ -149,11 +152,22 @@ def few_open_files() -> None:
         left_open = len(os.listdir(OPEN_FILES))
 
 
+FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Settings for queries over a few rows: to generate and compile code for each of them takes longer than to run it."""
+
+
 @pytest.fixture(scope="session")
 def spark():  # type: ignore[no-untyped-def]
     from fishweir.pipeline.spark.session import open_session
 
     session = open_session("local[3]")
+    for name, value in FEW_ROWS.items():
+        session.conf.set(name, value)
     yield session
     session.stop()
 
