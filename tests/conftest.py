@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from hypothesis import settings
+from hypothesis import strategies as st
 
 import fishweir
 from fishweir import testing
@@ -64,6 +65,25 @@ def share_compiled(connection: sa.Connection) -> None:
     connection.execution_options(compiled_cache=compiled)
 
 
+_sampled_from, _known = st.sampled_from, dict[tuple[Any, ...], Any]()
+
+
+def sampled_from(values: Any) -> Any:
+    """`st.sampled_from`, which returns the same strategy for the same values: generators ask for one in every draw, and
+    each new one is checked anew. The examples stay the same.
+    """
+    try:
+        key = (type(values), *((type(value), value) for value in values))
+        if key not in _known:
+            _known[key] = _sampled_from(values)
+        return _known[key]
+    except TypeError:  # values without a hash
+        return _sampled_from(values)
+
+
+st.sampled_from = sampled_from
+
+
 LONGEST = (
     "pipeline/test_faults.py", "papers/experiments/test_spatialjoin_bench.py", "papers/experiments/test_mmqjp_bench.py",
     "engine/test_event_time.py", "engine/test_lateness.py", "papers/experiments/test_niagaracq_bench.py",
@@ -71,8 +91,12 @@ LONGEST = (
     "docs/test_examples.py", "engine/test_run_time.py", "engine/test_streams.py",
     "engine/test_backfill_joins.py", "engine/test_published_tuples.py",
     "papers/experiments/test_way_bench.py", "papers/experiments/test_shedding_bench.py",
-    "evaluate/join/test_many_joins.py", "engine/test_many_joins.py", "evaluate/join/test_mmqjp.py",
-    "evaluate/join/test_fast_joins.py", "evaluate/join/test_pattern_joins.py", "evaluate/test_selections.py",
+    "evaluate/join/test_theta_joins.py", "evaluate/test_selections.py", "evaluate/join/test_mmqjp.py",
+    "papers/strategies/test_joins.py", "evaluate/join/test_many_joins.py", "intake/test_feed_docs.py",
+    "test_extension.py", "engine/test_many_joins.py", "evaluate/test_match.py", "evaluate/join/test_fast_joins.py",
+    "test_extension_kind.py", "catalog/test_catalog.py", "delivery/test_kill.py", "evaluate/join/test_pattern_joins.py",
+    "languages/test_language_sql_meaning.py", "papers/strategies/test_window_joins.py", "engine/test_compiled.py",
+    "evaluate/join/test_annotations.py", "engine/test_niagaracq_joins.py",
 )  # fmt: skip
 """Slow files come first, so that no process waits for another at the end."""
 
@@ -118,9 +142,12 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """Freezes the imported objects, so that garbage collections, as experiments do before measurements, skip them."""
+    """Freezes the imported objects, so that garbage collections, as experiments do before measurements, skip them, and
+    collects less often: random documents and queries are many small objects without cycles.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_unconfigure() -> None:
@@ -149,11 +176,22 @@ def few_open_files() -> None:
         left_open = len(os.listdir(OPEN_FILES))
 
 
+FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Settings for queries over a few rows: to generate and compile code for each of them takes longer than to run it."""
+
+
 @pytest.fixture(scope="session")
 def spark():  # type: ignore[no-untyped-def]
     from fishweir.pipeline.spark.session import open_session
 
     session = open_session("local[3]")
+    for name, value in FEW_ROWS.items():
+        session.conf.set(name, value)
     yield session
     session.stop()
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fishweir.engine.runner import Runner
 from fishweir.engine.weir import Weir as EngineWeir
 from fishweir.evaluate.plan.rebuild import InlineRebuilder, Rebuilder
 from fishweir.intake import StreamLog, documents_batch
@@ -95,6 +96,8 @@ class Weir(EngineWeir):
 
     parallelism = 1
     runs_beside = False
+    _kept: tuple[Runner, tuple[Any, ...]] | None = None
+    """The runner of the last step, and what it depends on."""
 
     def _prepare(self) -> None:
         """Does nothing: there is no Spark to start."""
@@ -111,9 +114,26 @@ class Weir(EngineWeir):
         Feeds are fetched and parsed completely first, so that a step depends only on its input.
         """
         with self.home.job_lock():
-            runner = self._new_runner(threading.Event(), self._new_rebuilder())
+            kept, self._kept = self._kept, None
+            if kept and kept[1] == self._state():
+                runner = kept[0]
+            else:
+                runner = self._new_runner(threading.Event(), self._new_rebuilder())
+            runner.reopen_sources()
             runner.fetch()
-            return runner.step()
+            moved = runner.step()
+            if self.overload is None:  # what a shedder measures depends on the machine: each step has a new one
+                self._kept = runner, self._state()
+            return moved
+
+    def _state(self) -> tuple[Any, ...]:
+        """What a runner depends on. If it has changed since the last step, for example because another process has
+        run the job, the next step needs a new runner.
+        """
+        return (
+            self.table.newest(), self.catalog.generation(), self.overload, self.clock, self.parallelism,
+            self.documents_per_batch, self.state_limit, self.idle_after,
+        )  # fmt: skip
 
     def feed(self, stream: str, items: Sequence[Any]) -> MarkedSource:
         """Attaches a source with items and marks to a pushed stream."""

@@ -13,20 +13,9 @@ from fishweir.pipeline.spark.mmqjp_spark import SparkEngine
 from tests.evaluate.join.support import JOIN, documents, expected, join, node, processed, queries
 
 
-@pytest.fixture(scope="module")
-def plain_spark(spark):
-    """A session for statements over a few rows: compiling them and splitting the rows would take most of the time."""
-    session = spark.newSession()
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    session.conf.set("spark.sql.adaptive.enabled", "false")
-    session.conf.set("spark.sql.shuffle.partitions", "1")
-    return session
-
-
 @pytest.fixture
-def engine(plain_spark, tmp_path):
-    made = SparkEngine(plain_spark, tmp_path / "tables")
+def engine(spark, tmp_path):
+    made = SparkEngine(spark, tmp_path / "tables")
     yield made
     made.close()
 
@@ -51,8 +40,8 @@ def test_all_operators_and_both_orders(engine, views):
 
 @given(st.lists(queries(), min_size=1, max_size=2), documents())
 @settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_agrees_with_the_oracle(plain_spark, asked, arrivals):
-    engine = SparkEngine(plain_spark)
+def test_agrees_with_the_oracle(spark, asked, arrivals):
+    engine = SparkEngine(spark)
     try:
         found, rows = processed(Mmqjp(engine), asked, arrivals, 3)
     finally:

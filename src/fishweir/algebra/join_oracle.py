@@ -46,49 +46,56 @@ def evaluate_join(
 ) -> list[JoinResult]:
     """The results over all documents of the sources, one sequence per block. A document can be used for one block
     only."""
-    bound = [
-        [(document, _bindings(shape, side, constants, document)) for document in documents]
-        for side, documents in enumerate(streams)
-    ]
+    over = result_variables(shape)
+    bound = [_bindings(shape, side, constants, documents) for side, documents in enumerate(streams)]
     found: list[JoinResult] = []
     for some in product(*bound):
         documents = tuple(document for document, _ in some)
         different = len({id(document.root) for document in documents}) == len(documents)
         if different and _in_windows(shape, constants, documents, streams):
-            found += _results(shape, constants, documents, [bindings for _, bindings in some])
+            found += _results(shape, over, constants, documents, [bindings for _, bindings in some])
     return found
 
 
 def join_results(shape: Shape, constants: Sequence[Constant], documents: Sequence[Document]) -> Iterator[JoinResult]:
     """The results of some documents, one for each block, whatever their times."""
-    bindings = [_bindings(shape, side, constants, document) for side, document in enumerate(documents)]
-    return _results(shape, constants, tuple(documents), bindings)
+    bound = [_bindings(shape, side, constants, [document]) for side, document in enumerate(documents)]
+    bindings = [bindings for ((_, bindings),) in bound]
+    return _results(shape, result_variables(shape), constants, tuple(documents), bindings)
 
 
-def _bindings(shape: Shape, side: int, constants: Sequence[Constant], document: Document) -> list[list[Binding]]:
-    """The ways one block lies over a document, for each alternative."""
-    return [list(_side(part, side, constants, document)) for part in parts(shape)]
+def _bindings(
+    shape: Shape, side: int, constants: Sequence[Constant], documents: Sequence[Document]
+) -> list[tuple[Document, list[list[Binding]]]]:
+    """Each document with the ways one block lies over it, for each alternative."""
+    patterns = [(part, _pattern(part, side)) for part in parts(shape)]
+    return [(document, [list(_side(*one, constants, document)) for one in patterns]) for document in documents]
 
 
-def _side(shape: Shape, side: int, constants: Sequence[Constant], document: Document) -> Iterator[Binding]:
-    for binding in embeddings(_pattern(shape, side), document, constants):
+def _side(shape: Shape, pattern: PatternNode, constants: Sequence[Constant], document: Document) -> Iterator[Binding]:
+    for binding in embeddings(pattern, document, constants):
         if _hold(shape.conditions, binding, constants):
             yield binding
 
 
 def _results(
-    shape: Shape, constants: Sequence[Constant], documents: tuple[Document, ...], sides: Sequence[list[list[Binding]]]
+    shape: Shape,
+    over: Sequence[str],
+    constants: Sequence[Constant],
+    documents: tuple[Document, ...],
+    sides: Sequence[list[list[Binding]]],
 ) -> Iterator[JoinResult]:
     roots = [document.root for document in documents]
     if shape.formula is not None and not combination_holds(shape.formula, constants, roots):
         return
-    over = result_variables(shape)
     found: dict[tuple[Order, ...], Binding] = {}
     for part, *bindings in zip(parts(shape), *sides, strict=True):
         for some in product(*bindings):
             whole = {name: node for binding in some for name, node in binding.items()}
             if _hold(part.conditions, whole, constants):
                 found.setdefault(tuple(whole[name].order if name in whole else NOWHERE for name in over), whole)
+    if not found:
+        return
     names = over if shape.alternatives else _shown([_pattern(shape, i) for i in range(len(sides))], over)
     for key in sorted(found):
         yield JoinResult(documents, {name: found[key][name] for name in names if name in found[key]})

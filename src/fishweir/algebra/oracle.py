@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 from lxml import etree
@@ -143,8 +144,7 @@ class TreePlace:
 def embeddings(pattern: PatternNode, document: Document, constants: Sequence[Constant] = ()) -> Iterator[Binding]:
     """All embeddings of the pattern in the document, starting at its element or at one above it; absences compare with
     the constants."""
-    ids = {element: i for i, element in enumerate(elements(document.root))}
-    places = [_place(document.root, ids)]
+    places = [_tree(document.root)]
     for name in reversed(document.context):
         places.append(TreePlace(name, "", places[0].node, (places[-1],)))
     match pattern.step.axis:
@@ -197,6 +197,12 @@ def _choices(
 ) -> Iterator[Binding]:
     for choice in product(*[list(_below(child, place, constants)) for child in children]):
         yield {name: bound for part in (own, *choice) for name, bound in part.items()}
+
+
+@lru_cache(maxsize=64)
+def _tree(root: Element) -> TreePlace:
+    """The tree of a document, which is asked for by one pattern after the other."""
+    return _place(root, {element: i for i, element in enumerate(elements(root))})
 
 
 def _place(element: Element, ids: dict[Element, int]) -> TreePlace:

@@ -156,8 +156,7 @@ class Catalog:
 
     def generation(self) -> int:
         """The number of job runs that have started and ended."""
-        with self.engine.connect() as connection:
-            return int(connection.scalar(sa.select(facts.c.value).where(facts.c.name == GENERATION)) or 0)
+        return int(self._asking.first(f"select value from {facts.name} where name = '{GENERATION}'") or 0)
 
     def next_generation(self) -> int:
         new = self.generation() + 1

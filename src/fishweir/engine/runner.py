@@ -155,6 +155,11 @@ class Runner:
                 self._waiting -= 1
         return self.idle_rounds >= enough
 
+    def reopen_sources(self) -> None:
+        """Opens all sources anew in the next round, and looks for expired queries."""
+        self.sources, self.refresh, self.version, self._expired = {}, Refresh(), -1, -math.inf
+        self.troubles.clear()
+
     def fetch(self) -> None:
         """Lets the fetching sources fetch, and waits for them: the next step takes the fetched items."""
         self._open_sources()

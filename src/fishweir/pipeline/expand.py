@@ -70,7 +70,7 @@ class Expansion:
             yield sliced[chosen], segment.groups[int(places[chosen[0]])]
 
     def _slices(self, rows: pa.Table, chosen: Ints, group: Group, wanted: Ints | None) -> Pairs:
-        row, flat = flat_of(rows.take(pa.array(chosen)), "slices")
+        row, flat = flat_of(rows.select(["slices"]).take(pa.array(chosen)), "slices")
         row, lo, hi = chosen[row[::2]], flat[::2], flat[1::2]
         members = np.asarray(group.members)
         source, found = _inside(lo, hi, members, wanted)

@@ -25,10 +25,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fishweir.java import ensure_java
+from fishweir.pipeline.spark.class_archive import archive_of, options_of
 from fishweir.pipeline.spark.daemon import PLACE
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "4",
@@ -36,7 +38,7 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     # The work is done in Python: a second compiler in the JVM costs more than it gains. With only the first compiler,
     # the default code cache is small, and once it is full, nothing more is compiled.
-    "spark.driver.extraJavaOptions": (
+    JAVA_OPTIONS: (
         f"-Dlog4j2.configurationFile={LOG_SETTINGS} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Xss4m"
     ),
     "spark.driver.memory": "2g",
@@ -74,16 +76,24 @@ _begun: list[StartedJvm] = []
 _workers: list[subprocess.Popen[bytes]] = []
 
 
-def start_jvm(settings: Mapping[str, str] = SETTINGS) -> None:
+def spark_home() -> str | None:
+    """The folder of Spark: SPARK_HOME, or that of the package pyspark."""
+    spec = find_spec("pyspark")
+    return os.environ.get("SPARK_HOME") or (str(Path(spec.origin).parent) if spec and spec.origin else None)
+
+
+def start_jvm(settings: Mapping[str, str] | None = None) -> None:
     """Starts the JVM without waiting for it, unless this process has one or is starting it."""
     if _begun or PORT in os.environ or _has_gateway():
         return
-    os.environ["JAVA_HOME"] = ensure_java()
+    java = os.environ["JAVA_HOME"] = ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spec = find_spec("pyspark")
-    home = os.environ.get("SPARK_HOME") or (Path(spec.origin).parent if spec and spec.origin else None)
+    home = spark_home()
     if home is None:
         return
+    if settings is None:
+        archived = options_of(archive_of(java, home))
+        settings = SETTINGS | {JAVA_OPTIONS: f"{SETTINGS[JAVA_OPTIONS]} {archived}"}
     folder = Path(tempfile.mkdtemp(prefix="fishweir-jvm-"))
     given = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     rest = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
@@ -105,6 +115,14 @@ def gateway_of_jvm() -> dict[str, str]:
     if not _begun or _has_gateway():
         return {}
     return _begun[0].gateway()
+
+
+def end_jvm() -> None:
+    """Ends the JVM that this process has started, and waits until it has ended."""
+    process = _begun[0].process
+    assert process.stdin is not None, "it is a pipe"
+    process.stdin.close()
+    process.wait()
 
 
 def start_worker_daemon() -> None:
