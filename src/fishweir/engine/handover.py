@@ -14,10 +14,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from fishweir.algebra.nodes import Shape, StreamDefinition, sources_of
 from fishweir.catalog.catalog import Query
-from fishweir.evaluate.join.stage import JoinStage
 from fishweir.evaluate.plan.plan import cached_plan
 from fishweir.pipeline.commits import handover_tag
 from fishweir.pipeline.home import Home
@@ -47,10 +47,9 @@ def load(
     the plan does not have all of the queries.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    stages = {id: _stage(home, id, queries) for id in segments}
-    own = tuple(id for id, stage in stages.items() if stage.parts)
-    stage = JoinStage([part for id in own for part in stages[id].parts])
-    if not stage.evaluates(queries):
+    own = tuple(id for id in segments if (some := _stage(home, (id,), queries)) is not None and some.parts)
+    stage = _stage(home, own, queries)
+    if stage is None or not stage.evaluates(queries):
         return None
     found: list[Path] = []
     at, step = dict(begin), 0
@@ -69,7 +68,7 @@ def load(
     return found
 
 
-def _stage(home: Home, segment: str, queries: Sequence[int]) -> JoinStage:
-    """The operators of a segment that evaluate some of the queries."""
-    stage = cached_plan(home.plan, (segment,)).stages.get(JOINS)
-    return stage.only(queries) if isinstance(stage, JoinStage) else JoinStage([])
+def _stage(home: Home, segments: tuple[str, ...], queries: Sequence[int]) -> Any:
+    """The operators of some segments that evaluate some of the queries."""
+    stage: Any = cached_plan(home.plan, segments).stages.get(JOINS)
+    return None if stage is None else stage.only(queries)
