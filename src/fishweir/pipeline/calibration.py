@@ -129,32 +129,36 @@ def _walks(size: int, documents: int) -> list[Run]:
 
 
 def _outputs(size: int) -> list[Run]:
-    """Outputs with parts that find nothing, one large node, and many small ones."""
+    """Outputs of one large node, of many small ones, and of a few, each by a part of its own. All parts find a node, as
+    those of most queries do."""
     draw = random.Random(size)
     inner = [_some(draw, size) for _ in range(SHOWN)]
     total = sum(count for _, count in inner)
 
-    def run(form: bytes, counts: tuple[float, float, float, float], *paths: str) -> Run:
-        """The operations of a document besides those of its elements `e`: passed and needed elements, parts, steps."""
+    def run(form: bytes, passed: int, needed: int, returned: int, *paths: str) -> Run:
+        """The operations of a document besides those of its elements `e`: passed, needed and returned elements. The
+        elements `e` are passed with the element around them, or needed; those of a path that ends in `e` are returned.
+        """
         bodies = [(b"<l><d>%b</d></l>" % (form % some)).ljust(512) for some, _ in inner]
-        parts = tuple(PathOutput("a", tuple(map(Step, path.split("/")))) for path in paths)
+        steps = [tuple(map(Step, path.split("/"))) for path in paths]
+        parts = tuple(PathOutput("a", one) for one in steps)
         pattern = PatternNode(Step("l"), (), (PatternNode(Step("d"), ("a",)),))
         shape = Shape((Block(Source("S"), pattern),), (), (ReturnOutput(("a",), parts),))
-        passed, needed, steps, returned = counts
-        each = (1, 1 - needed, 2 + needed, len(paths), steps, returned)
+        each = (1, passed, 2 + needed, len(paths), sum(map(len, steps)), returned)
         found = [SHOWN * one for one in each]
-        found[1] += total * passed
-        found[2] += total * (1 - passed)
-        found[5] += total * (1 - passed) * (returned == 0)
+        found[1 if passed else 2] += total
+        found[5] += total * any(path.endswith("e") for path in paths)
         return tuple(found), lambda: _ignored(shown(shape, shape.output, bodies, (1,)))
 
+    few = b"<z>%b</z><q>1</q><r>2</r><s>3</s><t>4</t><u>5</u>"
     return [
-        run(b"<z>%b</z>", (1, 0, 1, 0), "q"),
-        run(b"<z>%b</z>", (1, 0, 5, 0), "q", "r", "s", "t", "u"),
-        run(b"<z>%b</z>", (1, 0, 6, 0), "q/w", "q/x", "r/y"),
-        run(b"<p>%b</p>", (0, 1, 1, 1), "p"),
-        run(b"<c>%b</c>", (0, 1, 2, 0), "c/e"),
-        run(b"<c>%b</c>", (0, 1, 4, 0), "c/e", "q", "r"),
+        run(b"<z>%b</z><q>1</q>", 1, 1, 1, "q"),
+        run(few, 5, 1, 1, "q"),
+        run(few, 1, 5, 5, "q", "r", "s", "t", "u"),
+        run(b"<z>%b</z><q><w>1</w><x>2</x></q><r><y>3</y></r>", 1, 5, 3, "q/w", "q/x", "r/y"),
+        run(b"<p>%b</p>", 0, 1, 1, "p"),
+        run(b"<c>%b</c>", 0, 1, 0, "c/e"),
+        run(b"<c>%b</c><q>1</q><r>2</r>", 0, 3, 2, "c/e", "q", "r"),
     ]
 
 

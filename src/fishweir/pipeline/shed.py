@@ -145,7 +145,9 @@ class Shedder:
         decided = {}
         for id, (weighed, may_drop) in found.items():
             room = seconds * waiting[id] / possible
+            began = time.thread_time()
             levels = levels_for(weighed.variants, waiting[id], room, budget, may_drop)
+            self.overload.choosing += time.thread_time() - began
             valued, unit, stream = valued_by(weighed.groups), weighed.unit, weighed.stream
             inside = unit is not None and unit.is_all and not valued and stream.make_up is None
             decided[id] = StreamShed(levels, valued, stream.shed_allowed, unit.names if unit else (), inside)

@@ -77,6 +77,8 @@ class Overload:
     shedding: bool = False
     deciding: float = 0.0
     """Processor time of all decisions in seconds, since other threads may hold the interpreter meanwhile."""
+    choosing: float = 0.0
+    """The part of it in which FastShed chose; the rest is weighing patterns and preferences."""
     recording: float = 0.0
     """Seconds spent on recording decisions."""
     _costs: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))

@@ -230,6 +230,7 @@ def bursting(figure: str, opened: Callable[[Path], Weir], sizes: Sizes) -> list[
         "micro-batches to recover": (found.batches_to_recover, "micro-batches"),
         "missing in the end": (found.missing, "results"),
         "deciding": (found.deciding, "of the time of micro-batches"),
+        "FastShed's choice": (found.choosing, "of the time of micro-batches"),
         "recording decisions": (found.recording, "of the time of micro-batches"),
     }
     points = [Point(figure, 0, name, value, unit, found.published) for name, (value, unit) in lines.items()]
