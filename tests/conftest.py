@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from hypothesis import settings
-from hypothesis import strategies as st
 
 import fishweir
 from fishweir import testing
@@ -63,25 +62,6 @@ compiled = Compiled()
 @sa.event.listens_for(sa.Engine, "engine_connect")
 def share_compiled(connection: sa.Connection) -> None:
     connection.execution_options(compiled_cache=compiled)
-
-
-_sampled_from, _known = st.sampled_from, dict[tuple[Any, ...], Any]()
-
-
-def sampled_from(values: Any) -> Any:
-    """`st.sampled_from`, which returns the same strategy for the same values: generators ask for one in every draw, and
-    each new one is checked anew. The examples stay the same.
-    """
-    try:
-        key = (type(values), *((type(value), value) for value in values))
-        if key not in _known:
-            _known[key] = _sampled_from(values)
-        return _known[key]
-    except TypeError:  # values without a hash
-        return _sampled_from(values)
-
-
-st.sampled_from = sampled_from
 
 
 LONGEST = (

@@ -14,10 +14,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from fishweir.algebra.nodes import Shape, StreamDefinition, sources_of
 from fishweir.catalog.catalog import Query
+from fishweir.evaluate.group import Stage
 from fishweir.evaluate.plan.plan import cached_plan
 from fishweir.pipeline.commits import handover_tag
 from fishweir.pipeline.home import Home
@@ -25,7 +25,6 @@ from fishweir.pipeline.offsets import Offsets, first_arrived, slices_between
 from fishweir.pipeline.states import SUFFIX, cached_states, write_states
 from fishweir.pipeline.worker import MatchTask
 
-JOINS = "joins"
 ENTRIES = 20_000
 """The number of entries whose state is one file."""
 
@@ -47,9 +46,9 @@ def load(
     the plan does not have all of the queries.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    own = tuple(id for id in segments if (some := _stage(home, (id,), queries)) is not None and some.parts)
-    stage = _stage(home, own, queries)
-    if stage is None or not stage.evaluates(queries):
+    own = tuple(id for id in segments if _stages(home, (id,), queries))
+    stages = _stages(home, own, queries)
+    if not any(stage.evaluates(queries) for stage in stages.values()):
         return None
     found: list[Path] = []
     at, step = dict(begin), 0
@@ -60,15 +59,16 @@ def load(
             home.streams, home.plan, own, folder / "rows", sets, folder, handover_tag(queries), step, {}, sees_all=True
         )  # fmt: skip
         for name in sorted(task(0, slices_between(at, end)).states):
-            kept = cached_states(folder / name).get(JOINS)
-            if kept is not None:
+            states = cached_states(folder / name)
+            kept = {kind: stage.merged([states[kind]]) for kind, stage in stages.items() if kind in states}
+            if kept:
                 found.append(folder / f"kept-{step:06d}{SUFFIX}")
-                write_states(found[-1], {JOINS: stage.merged([kept])})
+                write_states(found[-1], kept)
         at = end
     return found
 
 
-def _stage(home: Home, segments: tuple[str, ...], queries: Sequence[int]) -> Any:
-    """The operators of some segments that evaluate some of the queries."""
-    stage: Any = cached_plan(home.plan, segments).stages.get(JOINS)
-    return None if stage is None else stage.only(queries)
+def _stages(home: Home, segments: tuple[str, ...], queries: Sequence[int]) -> dict[str, Stage]:
+    """By kind, the operators of some segments that evaluate some of the queries."""
+    stages = cached_plan(home.plan, segments).stages.items()
+    return {kind: own for kind, stage in stages if (own := stage.only(queries)) is not None}

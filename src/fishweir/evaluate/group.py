@@ -231,6 +231,14 @@ class Stage:
         """The paths whose values planning depends on, and the subset whose words are counted too."""
         return [], set()
 
+    def only(self, queries: Sequence[int]) -> Stage | None:
+        """The operators that evaluate some of these queries and keep state for them; None if there are none."""
+        return None
+
+    def evaluates(self, queries: Sequence[int]) -> bool:
+        """Whether the stage evaluates all of these queries and keeps state for them."""
+        return False
+
     def reads(self, sources: Sequence[Source]) -> bool:
         """Whether the stage keeps state about documents of these sources."""
         return False

@@ -82,7 +82,8 @@ class FirstOfEach(Strategy):
         if not groups:
             return []
         inner = bundled({place: group.inner for place, group in groups.items()}, SELECTING, statistics)
-        return [self.bundle(groups, json.dumps([one.header() for one in inner]))]
+        arrays = {f"{i}:{name}": array for i, one in enumerate(inner) for name, array in one.arrays.items()}
+        return [self.bundle(groups, json.dumps([one.header() for one in inner]), arrays)]
 
     def operator(self, placed: Placed) -> DistinctOperator:
         rules = {rule.name: rule for rule in SELECTING}
@@ -95,8 +96,9 @@ def selecting(placed: Placed, kind: str) -> list[Placed]:
     """The bundles of inner groups of one kind."""
     groups: dict[int, Any] = dict(zip(placed.bundle.groups, placed.groups, strict=True))
     found = []
-    for one in json.loads(placed.bundle.parameter):
-        bundle = Bundle.read(one, {})
+    for i, one in enumerate(json.loads(placed.bundle.parameter)):
+        own = {name: array for name, array in placed.bundle.arrays.items() if name.startswith(f"{i}:")}
+        bundle = Bundle.read(one, {name.partition(":")[2]: array for name, array in own.items()})
         inner = tuple(groups[place].inner for place in bundle.groups)
         if inner[0].kind == kind:
             found.append(Placed(placed.segment, bundle, inner))

@@ -39,13 +39,11 @@ class JoinStage(Stage):
     def __init__(self, parts: Sequence[JoinOperator]) -> None:
         self.parts = tuple(parts)
 
-    def only(self, queries: Sequence[int]) -> JoinStage:
-        """The operators that evaluate some of these queries."""
+    def only(self, queries: Sequence[int]) -> JoinStage | None:
         parts = [part for part in self.parts if any(np.isin(table.numbers, queries).any() for table in part.tables)]
-        return JoinStage(parts)
+        return JoinStage(parts) if parts else None
 
     def evaluates(self, queries: Sequence[int]) -> bool:
-        """Whether the operators evaluate all of these queries."""
         numbers = [table.numbers for part in self.parts for table in part.tables]
         return bool(np.isin(queries, np.concatenate(numbers)).all()) if numbers else False
 

@@ -104,7 +104,7 @@ def _regional(bundles: Sequence[Placed]) -> list[Placed]:
 
 def _pooled(placed: Placed) -> RegionSet:
     asked_strategy(placed.bundle)  # registers its kernel
-    return RegionSet(placed.groups, placed.bundle.groups, placed.bundle.parameter)  # type: ignore[arg-type]
+    return RegionSet.of(placed)
 
 
 def _left_over(template: Template, conditions: Sequence[int], constants: Sequence[Constant]) -> str:

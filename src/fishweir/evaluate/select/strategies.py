@@ -82,8 +82,7 @@ class Regions(TableOperator):
 
     @cached_property
     def pooled(self) -> RegionSet:
-        bundle = self.placed.bundle
-        return RegionSet(self.tables, bundle.groups, bundle.parameter, bundle.arrays)
+        return RegionSet.of(self.placed)
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
         """Results are lists of queries, so they can be attributed to any of the groups."""

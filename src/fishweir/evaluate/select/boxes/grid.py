@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.evaluate.arrays import unchanging
 from fishweir.evaluate.select.boxes import grid_kernels
 from fishweir.evaluate.select.boxes.matches import BitMatches, Matches, Numbers, Offsets, Words
 from fishweir.evaluate.select.boxes.ranks import RankSpace
 from fishweir.evaluate.select.boxes.regions import Boxes, Keys, tuple_keys
+from fishweir.evaluate.select.boxes.stored import StoredIndex
 
 MOST_CELLS = 256
 BUDGET = 256 << 20
@@ -122,20 +122,13 @@ def cell_bounds(below: npt.NDArray[np.int64], size: int, cells: int) -> npt.NDAr
     return np.unique(np.concatenate(([0], np.searchsorted(below[: size + 1], quantiles), [size])))
 
 
-class GridIndex:
+class GridIndex(StoredIndex):
     """Built once for a set of queries. It only records the average number of matches per tuple in the last batch."""
 
     def __init__(self, boxes: Boxes, budget: int = BUDGET) -> None:
-        self._attach(built(boxes, budget))
-
-    @classmethod
-    def read(cls, arrays: Mapping[str, Any]) -> GridIndex:
-        index = cls.__new__(cls)
-        index._attach(arrays)
-        return index
+        super().__init__(built(boxes, budget))
 
     def _attach(self, arrays: Mapping[str, Any]) -> None:
-        self._arrays = arrays = unchanging(arrays)
         self.queries, self.attributes = (int(one) for one in arrays["sizes"])
         self.used = arrays["used"]
         self._starts, self._ends = arrays["starts"], arrays["ends"]
@@ -146,9 +139,6 @@ class GridIndex:
         rows = sum(axis.cells for axis in self.axes) if self.axes else 1
         self._bitmaps = arrays["bitmaps"].reshape(rows, words_of(self.queries))
         self._per_tuple = 0.0
-
-    def arrays(self) -> Mapping[str, Any]:
-        return self._arrays
 
     def memory(self) -> int:
         """The size of the bitmaps in bytes."""

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.evaluate.arrays import unchanging
 from fishweir.evaluate.select.boxes import packed_kernels
 from fishweir.evaluate.select.boxes.matches import Matches, Numbers, Offsets
 from fishweir.evaluate.select.boxes.packed_order import FAN_OUT, Codes, greedy_split_order
 from fishweir.evaluate.select.boxes.ranks import RankSpace
 from fishweir.evaluate.select.boxes.regions import Boxes, Keys, tuple_keys
+from fishweir.evaluate.select.boxes.stored import StoredIndex
 
 MOST_CODES = (1 << 16) - 1
 PAIRS_AT_ONCE = 1 << 14
@@ -56,20 +56,13 @@ class Level:
         return Level.of(self.low.min(axis=2), self.high.max(axis=2))
 
 
-class PackedIndex:
+class PackedIndex(StoredIndex):
     """Built once for a set of queries, never changed. All of it is in its arrays."""
 
     def __init__(self, boxes: Boxes) -> None:
-        self._attach(built(boxes))
-
-    @classmethod
-    def read(cls, arrays: Mapping[str, Any]) -> PackedIndex:
-        index = cls.__new__(cls)
-        index._attach(arrays)
-        return index
+        super().__init__(built(boxes))
 
     def _attach(self, arrays: Mapping[str, Any]) -> None:
-        self._arrays = arrays = unchanging(arrays)
         self.queries, self.attributes, self.exact = (int(one) for one in arrays["sizes"])
         self.used, self.numbers, bases = arrays["used"], arrays["numbers"], arrays["bases"]
         self.cuts = np.split(arrays["cuts"], arrays["cut_ends"][:-1]) if len(self.used) else []
@@ -79,9 +72,6 @@ class PackedIndex:
         self.levels = [Level(lows[a:b], highs[a:b]) for a, b in itertools.pairwise(bases)][::-1]
         ends = (-1, max(1, len(self.used)))
         self._low, self._high = (arrays[name].reshape(ends) for name in ("low", "high"))
-
-    def arrays(self) -> Mapping[str, Any]:
-        return self._arrays
 
     def memory(self) -> int:
         """The size in bytes of the blocks and of the keys for refinement."""
