@@ -12,6 +12,7 @@ import os
 import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ from urllib.parse import urlsplit
 from fishweir.errors import FishweirError
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
 SETTING = "FISHWEIR_GUARD"
@@ -78,10 +81,10 @@ class Guard:
         import httpx
 
         if not self.on:
-            return httpx.Client(**options)
+            return httpx.Client(**options, verify=_trusted())
         import httpcore
 
-        transport = httpx.HTTPTransport()
+        transport = httpx.HTTPTransport(verify=_trusted())
         transport._pool._network_backend = _backend(httpcore.SyncBackend())  # type: ignore[attr-defined]
         return httpx.Client(**options, transport=transport, trust_env=False)  # a proxy would resolve names itself
 
@@ -102,11 +105,19 @@ class Guard:
         import httpx
 
         if not self.on:
-            return httpx.AsyncClient(**options)
-        transport = httpx.AsyncHTTPTransport()
+            return httpx.AsyncClient(**options, verify=_trusted())
+        transport = httpx.AsyncHTTPTransport(verify=_trusted())
         pool: Any = transport._pool
         pool._network_backend = _async_backend(pool._network_backend)
         return httpx.AsyncClient(**options, transport=transport, trust_env=False)
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """What clients trust. Shared, because loading the certificates takes longer than a request."""
+    import httpx
+
+    return httpx.create_ssl_context()
 
 
 def _written_address(host: str) -> Address | None:

@@ -21,6 +21,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, parseaddr
+from functools import cache
 from urllib.parse import quote, unquote, urlsplit
 
 from fishweir.delivery.options import BadArgument
@@ -87,10 +88,8 @@ class Server:
                 connection.quit()
 
     def _connect(self) -> smtplib.SMTP:
-        context = ssl.create_default_context()
-        if not self.verified:
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if self.secure:
+            context = _context(self.verified)
             connection: smtplib.SMTP = smtplib.SMTP_SSL(self.host, self.port, timeout=PATIENCE, context=context)
         else:
             connection = smtplib.SMTP(self.host, self.port, timeout=PATIENCE)
@@ -98,7 +97,7 @@ class Server:
             connection.ehlo()
             encrypted = self.secure
             if not encrypted and connection.has_extn("starttls"):
-                connection.starttls(context=context)
+                connection.starttls(context=_context(self.verified))
                 connection.ehlo()
                 encrypted = True
             if self.user:
@@ -109,6 +108,15 @@ class Server:
             connection.close()
             raise
         return connection
+
+
+@cache
+def _context(verified: bool) -> ssl.SSLContext:
+    """How connections are encrypted. Shared, because loading the certificates takes longer than sending a mail."""
+    context = ssl.create_default_context()
+    if not verified:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 def digest(address: str, sender: str, payload: Payload) -> EmailMessage:
