@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import strategies as st
-
 from fishweir.algebra.nodes import (
     OPERATORS,
     Block,
@@ -18,6 +16,7 @@ from fishweir.algebra.nodes import (
     TextOutput,
     VariableOutput,
 )
+from tests import strategies as st
 
 NAMES = ["a", "b", "c"]
 NAMESPACE = "urn:n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import strategies as st
+from tests import strategies as st
 
 NAMES = ["a", "b", "*"]
 DOWN = [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from lxml import etree
 
 from fishweir.algebra.construct import construct, value_of
 from fishweir.algebra.documents import parse_document
 from fishweir.algebra.nodes import ElementOutput, TextOutput, VariableOutput
+from tests import strategies as st
 
 DOCUMENT = parse_document(b'<a k="1&lt;2"><b>x &amp; y<c/>tail</b><!--why--><d>5</d>end</a>', comments=True)
 A, B, D = (DOCUMENT, None), (DOCUMENT[0], None), (DOCUMENT[2], None)

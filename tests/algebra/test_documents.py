@@ -6,7 +6,6 @@ from contextlib import suppress
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from lxml import etree
 
 from fishweir.algebra.documents import (
@@ -25,6 +24,7 @@ from fishweir.algebra.documents import (
 )
 from fishweir.algebra.nodes import Step
 from fishweir.errors import QueryError
+from tests import strategies as st
 from tests.generators import documents
 
 QUOTES = parse_document(

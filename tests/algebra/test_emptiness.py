@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import combinations
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.documents import tuple_to_document
 from fishweir.algebra.emptiness import emptiness_of
 from fishweir.algebra.formula import And, Atom, Not, Or
 from fishweir.algebra.nodes import OPERATORS, Slot, Step
 from fishweir.algebra.oracle import item_holds
+from tests import strategies as st
 
 X, Y = (Step("x"),), (Step("y"),)
 CONSTANTS = [0.0, 1.0, 2.0, "a", "b"]

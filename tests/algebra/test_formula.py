@@ -6,11 +6,11 @@ from itertools import product
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or, to_cnf, to_dnf
 from fishweir.algebra.nodes import Slot, Step
 from fishweir.errors import QueryError
+from tests import strategies as st
 
 ATOMS = [Atom((Step(name),), "contains", Slot(i, "string")) for i, name in enumerate("abcd")]
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import (
@@ -22,6 +21,7 @@ from fishweir.algebra.nodes import (
 from fishweir.algebra.normal import Normal, to_normal
 from fishweir.algebra.oracle import evaluate
 from fishweir.languages.script import parse_script
+from tests import strategies as st
 from tests.generators import documents, shapes
 
 

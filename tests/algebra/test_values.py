@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from fishweir.algebra.nodes import MIRRORED, OPERATORS
 from fishweir.algebra.values import COMPARE, NUMBER, satisfies, to_number, to_text, to_timestamp
 from fishweir.evaluate.witnesses.path_tables import texts_to_numbers
+from tests import strategies as st
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 PYTHON = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from fishweir.algebra.feeds import (
     FeedJoin,
@@ -19,6 +18,7 @@ from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import Slot, Step
 from fishweir.algebra.views import Publication, Resolved, definitions, readers, resolve
 from fishweir.errors import QueryError
+from tests import strategies as st
 
 TITLE = (Step("title"),)
 

@@ -7,11 +7,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir import testing
 from fishweir.engine.weir import Weir
 from fishweir.errors import QueryError
+from tests import strategies as st
 
 LATE = 4
 SAME_KEY = "S//a->x[k->u] NOT FOLLOWED BY{u = v, 5} S//b[k->v]"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import fishweir
 from fishweir import testing
@@ -16,6 +15,7 @@ from fishweir.algebra.documents import parse_document
 from fishweir.algebra.nodes import Step
 from fishweir.engine.weir import Weir
 from fishweir.pipeline.states import cached_states
+from tests import strategies as st
 
 DAY = 86400.0
 STREAMS = """

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from fishweir import testing
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import PatternNode, Shape, Slot, Step
 from fishweir.algebra.oracle import evaluate
 from fishweir.languages.script import parse_script
+from tests import strategies as st
 from tests.generators import documents, shapes
 
 Query = tuple[Shape, tuple[str | float, ...]]

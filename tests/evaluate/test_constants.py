@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from fishweir.algebra.nodes import OPERATORS, Constant, Operator
 from fishweir.algebra.values import satisfies
 from fishweir.evaluate.index.constants import Equal, Interval, Sorted
 from fishweir.evaluate.select.constant_tables import build_table
 from fishweir.evaluate.witnesses.path_tables import hash_texts
+from tests import strategies as st
 from tests.evaluate.support import fired, table_of, values
 
 numbers = st.sampled_from([-1.0, -0.0, 0.0, 0.1, 1.0, 2.0, 2.5, 1e300, 5e-324]) | st.floats(-3, 3)

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.documents import Document, parse_document, values_at
@@ -30,6 +29,7 @@ from fishweir.evaluate.select.filter_plan import merge_filters, replanned
 from fishweir.evaluate.select.filters import FilterTable, match_filters
 from fishweir.evaluate.statistics import PathStatistics, count_values, path_key
 from fishweir.evaluate.witnesses.path_tables import PathTable
+from tests import strategies as st
 from tests.evaluate.test_selections import SOURCE, items, normalisable, selections
 
 NONE_DEAD = np.empty(0, np.int64)

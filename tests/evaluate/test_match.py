@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import fishweir.papers.spatialjoin.regions  # noqa: F401 - registers the kernels of the paper
 from fishweir.algebra.documents import ATTRIBUTE, Document, parse_document
@@ -15,6 +14,7 @@ from fishweir.algebra.oracle import evaluate
 from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.plan.segments import build_groups, planned_segment, read_segment, write_segment
 from fishweir.evaluate.select.strategies import ByRegions
+from tests import strategies as st
 from tests.evaluate.support import expanded
 from tests.evaluate.support import queries as parsed
 from tests.generators import NAMES, documents, shapes

@@ -8,7 +8,6 @@ from collections import Counter
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir import testing
 from fishweir.algebra.clauses import constants_of, to_normals
@@ -20,6 +19,7 @@ from fishweir.evaluate.plan.segments import build_groups, merge_segments, planne
 from fishweir.evaluate.select import filter_kind
 from fishweir.evaluate.select.filter_plan import replanned
 from fishweir.evaluate.statistics import count_values, path_key
+from tests import strategies as st
 from tests.evaluate.join.annotation_support import SOURCES, expected, found_by, through_files
 from tests.evaluate.join.test_annotations import _Query, items, queries
 from tests.evaluate.support import expanded

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.documents import Document, parse_document, tuple_to_document
@@ -20,6 +19,7 @@ from fishweir.evaluate.select.boxes import KERNELS
 from fishweir.evaluate.select.strategies import ByRegions
 from fishweir.evaluate.witnesses.path_tables import tuple_tables
 from fishweir.papers.spatialjoin import regions  # noqa: F401  registers the paper's kernels
+from tests import strategies as st
 
 SOURCE = Source("S")
 TEXTS = ["", "rock", "Rock concert", "a rock, a concert", "2", "2.5", "10", "see http://a.org/x", "http://b.a.org",

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from fishweir.evaluate.statistics import SAMPLE, SKETCH, PathStatistics, count_values
 from fishweir.evaluate.witnesses.path_tables import PathTable
+from tests import strategies as st
 
 
 def counted(texts: list[str]) -> PathStatistics:

@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.nodes import OPERATORS, Operator
 from fishweir.algebra.normal import ConstantCondition, Template, TemplateNode
@@ -23,6 +22,7 @@ from fishweir.evaluate.plan.segments import planned_segment, read_segment, write
 from fishweir.evaluate.select.anchors import choose_anchor
 from fishweir.evaluate.select.constant_tables import build_table, merge_tables
 from fishweir.evaluate.select.match import match_table
+from tests import strategies as st
 from tests.evaluate.support import SOURCE, STEPS, expanded, fired, table_of, values
 
 LINK_OPERATORS = ["references", "extends", "shares-link"]

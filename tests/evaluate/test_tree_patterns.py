@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from lxml import etree
 
 from fishweir.algebra.clauses import constants_of, to_normals
@@ -16,6 +15,7 @@ from fishweir.errors import QueryError
 from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.plan.segments import build_groups, planned_segment
 from fishweir.languages.script import parse_script
+from tests import strategies as st
 from tests.evaluate.support import expanded
 from tests.xpath_texts import absolute_paths, trees
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
@@ -13,6 +12,7 @@ from fishweir.evaluate.plan.plan import cached_paths, plan_of
 from fishweir.evaluate.plan.segments import build_groups, planned_segment
 from fishweir.evaluate.select import strategies
 from fishweir.evaluate.select.twigs import is_twig
+from tests import strategies as st
 from tests.evaluate.support import plan_rows
 from tests.evaluate.support import queries as parsed
 from tests.evaluate.test_match import contexts, expected, matched, rows

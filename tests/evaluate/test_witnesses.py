@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.documents import Document, parse_document, tuple_to_document
 from fishweir.algebra.nodes import OPERATORS, Source, Step
@@ -16,6 +15,7 @@ from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.plan.segments import Segment, build_groups, planned_segment
 from fishweir.evaluate.witnesses.path_tables import tuple_tables
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
+from tests import strategies as st
 from tests.evaluate.support import expanded, plan_rows, queries
 
 SYMBOL = (Step("Quotes"), Step("Quote"), Step("Symbol"))

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.intake.convert import convert, convert_list, convert_values, to_kind
 from fishweir.intake.schema import KINDS
+from tests import strategies as st
 
 MOMENT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
 

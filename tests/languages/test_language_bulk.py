@@ -10,13 +10,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from fishweir.algebra.nodes import CreateQuery
 from fishweir.errors import QueryError
 from fishweir.languages.bulk import render_rows, to_rows
 from fishweir.languages.script import parse_script
 from fishweir.languages.skeleton import SkeletonCache
+from tests import strategies as st
 
 TEXT = "create $name where <a n='$s' m=“$s”><b>$s</b><c>\"x $s\"</c><d>$x</d></a> in 's', $x > $n construct $x -- $s"
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import CreateQuery, Shape
@@ -16,6 +15,7 @@ from fishweir.errors import QueryError
 from fishweir.languages.bulk import render_rows
 from fishweir.languages.script import parse_script
 from fishweir.languages.skeleton import SkeletonCache
+from tests import strategies as st
 
 BODY = "<r>" + "".join(f"<a>{v}</a><b>{w}</b>" for v, w in zip("012x", ["", "1", "2.0", "x"], strict=True)) + "</r>"
 OPERATORS = ["=", "!=", "<", ">="]

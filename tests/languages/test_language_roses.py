@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.feeds import WHOLE, CreateFeed, FeedName
 from fishweir.errors import QueryError
@@ -13,6 +12,7 @@ from fishweir.languages.roses.language import parse_feed, parse_query
 from fishweir.languages.roses.literals import READERS, to_seconds
 from fishweir.languages.script import parse_script
 from fishweir.languages.statement_text import Rejected, StatementText
+from tests import strategies as st
 from tests.languages.cases import fixture_cases
 from tests.languages.feed_text import statement_text
 

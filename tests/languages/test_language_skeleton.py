@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.nodes import CreateQuery, Statement
 from fishweir.errors import QueryError
@@ -14,6 +13,7 @@ from fishweir.languages.lexical import quote
 from fishweir.languages.niagaracq.language import GRAMMAR
 from fishweir.languages.script import parse_script
 from fishweir.languages.skeleton import SkeletonCache
+from tests import strategies as st
 
 TEMPLATES = (
     "create {name} where <Qs><Q><Symbol>{text}</></> element_as $g </> in 'q.xml', $g > {number} construct $g",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 from fishweir.languages.lexical import quote
 from fishweir.languages.roses.literals import READERS
 from fishweir.languages.sql.language import parse_query
 from fishweir.languages.statement_text import Rejected, StatementText, split_script
+from tests import strategies as st
 from tests.languages.cases import fixture_cases
 from tests.languages.feed_text import selection_text
 

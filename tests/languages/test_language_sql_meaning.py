@@ -8,7 +8,6 @@ from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import Constant, Slot
@@ -17,6 +16,7 @@ from fishweir.algebra.values import COMPARE
 from fishweir.languages.lexical import quote
 from fishweir.languages.sql.language import parse_query
 from fishweir.languages.statement_text import StatementText
+from tests import strategies as st
 
 Value = str | float | bool | None
 Both = tuple[str, str]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from lxml import etree
 
 from fishweir.algebra.documents import Document, parse_document
@@ -15,6 +14,7 @@ from fishweir.errors import QueryError
 from fishweir.languages.bulk import render_rows
 from fishweir.languages.script import parse_script
 from fishweir.languages.skeleton import SkeletonCache
+from tests import strategies as st
 
 BOOKS = """<shelf xmlns:p="urn:p"><book id="1"><author>A</author><author>B</author><title>abc</title></book>
 <p:book p:id="2"><part><title>abc</title><book><title>x</title></book></part><price> 7 </price></p:book></shelf>"""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.construct import Bound, construct
 from fishweir.algebra.documents import Document, parse_document
@@ -12,6 +11,7 @@ from fishweir.algebra.join_oracle import JoinResult, evaluate_join
 from fishweir.algebra.nodes import CreateQuery, Shape
 from fishweir.errors import QueryError
 from fishweir.languages.script import parse_script
+from tests import strategies as st
 
 Row = tuple[str, int, str, str]
 

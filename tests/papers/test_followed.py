@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from hypothesis import given
-from hypothesis import strategies as st
 
 from fishweir.papers.followed import Follower
+from tests import strategies as st
 
 
 def run(*documents: tuple[int, int]) -> Any:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import given
-from hypothesis import strategies as st
 
 from fishweir.pipeline.fired_index import MARKS, MOST, intervals
+from tests import strategies as st
 
 SLICES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 5)), min_size=1, max_size=60)
 

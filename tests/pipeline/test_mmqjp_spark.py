@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
 from fishweir.papers.mmqjp.mmqjp import Mmqjp
 from fishweir.pipeline.spark.mmqjp_spark import SparkEngine
+from tests import strategies as st
 from tests.evaluate.join.support import JOIN, documents, expected, join, node, processed, queries
 
 

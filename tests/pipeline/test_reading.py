@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir import testing
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.fired_index import MOST, intervals, merged
 from fishweir.pipeline.result_columns import to_table
+from tests import strategies as st
 
 STATEMENTS = """
     create stream B;

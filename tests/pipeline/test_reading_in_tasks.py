@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 import fishweir
 from fishweir import testing
@@ -18,6 +17,7 @@ from fishweir.pipeline import shares
 from fishweir.pipeline.commits import Commit
 from fishweir.pipeline.shares import Share, parts_of
 from fishweir.pipeline.spark import reading
+from tests import strategies as st
 from tests.pipeline.test_reading import fill
 
 

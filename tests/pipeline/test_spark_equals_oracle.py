@@ -6,13 +6,13 @@ from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import fishweir
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import CreateQuery
 from fishweir.algebra.oracle import evaluate
 from fishweir.languages.script import parse_script
+from tests import strategies as st
 from tests.generators import documents, shapes, to_text
 
 numbers = count(1)

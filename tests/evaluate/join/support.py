@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from itertools import count
 
-from hypothesis import strategies as st
-
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.join_oracle import evaluate_join
 from fishweir.algebra.joins import row_variables
@@ -24,6 +22,7 @@ from fishweir.algebra.nodes import (
 from fishweir.papers.mmqjp.join_graph import to_join_graph, to_minor
 from fishweir.papers.mmqjp.relations import ATTRIBUTE
 from fishweir.papers.mmqjp.templates import reach_of, to_template
+from tests import strategies as st
 
 WL = Slot(0, "number")
 FOLLOWED_BY, JOIN = (SideWindow(WL), SideWindow()), (SideWindow(WL), SideWindow(WL))

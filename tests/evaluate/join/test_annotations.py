@@ -6,7 +6,6 @@ import random
 
 import numpy as np
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.column_joins import in_block
 from fishweir.algebra.feeds import Annotation, FeedWindow, Filter, Selection
@@ -14,6 +13,7 @@ from fishweir.algebra.formula import And, Atom, Not, Or, to_dnf
 from fishweir.algebra.nodes import Slot, Source, Step
 from fishweir.evaluate.join.annotations.item_views import IN_WINDOWS
 from fishweir.evaluate.watermarks import Watermarks
+from tests import strategies as st
 from tests.evaluate.join.annotation_support import (
     SOURCES,
     annotations_in,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.evaluate.join.value_views import words_to_keys
+from tests import strategies as st
 from tests.evaluate.join.runs_support import expected, joined, parsed
 from tests.generators import feed_items, joins
 

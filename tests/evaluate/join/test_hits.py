@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.evaluate.join.hits import row_starts, stretches
 from fishweir.papers.mmqjp.experiment.work import draw_queries, two_level_stream
+from tests import strategies as st
 from tests.evaluate.join.runs_support import expected, joined
 
 

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.evaluate.join import pairs
 from fishweir.evaluate.join.many.candidates import ByQuery
 from fishweir.languages.script import parse_script
+from tests import strategies as st
 from tests.evaluate.join.many_support import Home, expected, query_of
 from tests.evaluate.join.runs_support import parsed, what_is_needed
 from tests.evaluate.join.test_sql_joins import batches_of, streams, windows

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
 from fishweir.papers.mmqjp.mmqjp import Mmqjp
 from fishweir.papers.mmqjp.sequential import Sequential, SequentialSql
 from fishweir.papers.mmqjp.view_cache import ViewCache, to_slices
+from tests import strategies as st
 from tests.evaluate.join.support import FOLLOWED_BY, JOIN, documents, expected, join, node, processed, queries
 
 pytest.importorskip("duckdb")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import count, pairwise
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.nodes import OPERATORS, Block, Comparison, Shape, SideWindow, Slot, Source, VariableOutput
+from tests import strategies as st
 from tests.evaluate.join.many_support import Home, expected, query_of
 from tests.evaluate.join.runs_support import expected as expected_pairs
 from tests.evaluate.join.runs_support import joined, parsed

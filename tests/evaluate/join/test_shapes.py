@@ -6,13 +6,13 @@ from __future__ import annotations
 import random
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir import testing
 from fishweir.evaluate.join.kind import ByShape
 from fishweir.evaluate.join.shape_rule import by_anchor, cheaper_by_shape, shape_costs
 from fishweir.evaluate.statistics import PathStatistics
 from fishweir.languages.script import parse_script
+from tests import strategies as st
 from tests.evaluate.join.runs_support import expected, joined, parsed, tables_of, what_is_needed
 from tests.evaluate.join.test_fast_joins import batches_of, streams
 from tests.evaluate.join.test_placement import counted

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.languages.script import parse_script
+from tests import strategies as st
 from tests.evaluate.join.runs_support import expected, joined, parsed, what_is_needed
 
 COLUMNS = ("a", "b", "c")

@@ -6,13 +6,13 @@ from itertools import combinations, product
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.algebra.joins import reduced, row_variables, wanted_nodes
 from fishweir.algebra.nodes import Comparison, PatternNode, Slot, Step, VariableOutput
 from fishweir.papers.mmqjp.isomorphism import Structure, canonical
 from fishweir.papers.mmqjp.join_graph import UnsupportedJoin, to_join_graph, to_minor
 from fishweir.papers.mmqjp.templates import QueryTemplates, to_template, up_to_exchange
+from tests import strategies as st
 from tests.evaluate.join.support import FOLLOWED_BY, JOIN, Q1, Q2, Q3, join, node
 from tests.generators import patterns
 

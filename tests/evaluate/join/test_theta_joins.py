@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.evaluate.join.edges import EARLIER, LATER
 from fishweir.evaluate.join.rows import probing, row_views, stretches
 from fishweir.evaluate.join.rows.row_joins import row_joins
 from fishweir.languages.script import parse_script
+from tests import strategies as st
 from tests.evaluate.join.runs_support import expected, joined, parsed, tables_of, what_is_needed
 
 CELLS = ("0", "1", "1.0", "2", "2.5", "-1", "x", None)

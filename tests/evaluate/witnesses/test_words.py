@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from fishweir.algebra.texts import contains, words
 from fishweir.evaluate.index.constants import Equal
 from fishweir.evaluate.index.words import contain, sift_words, word_keys
 from fishweir.evaluate.witnesses.path_tables import PathTable, hash_texts
 from fishweir.evaluate.witnesses.words import PLANES, words_of
+from tests import strategies as st
 
 TEXTS = st.lists(st.text("abAB_09 .'-\nÄäßİΣσȺ\u212a漢٣🎉", max_size=40), max_size=20)
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.languages.script import parse_script
 from fishweir.papers.spatialjoin import window_joins
 from fishweir.papers.spatialjoin.window_queries import is_published
 from fishweir.papers.strategies import OFFERED, named_strategies
+from tests import strategies as st
 from tests.evaluate.join.runs_support import expected, joined, parsed, what_is_needed
 from tests.evaluate.join.test_sql_joins import batches_of, streams
 from tests.papers.strategies.support import REOPEN, Event, Execute, Publish, Together, explained, inline, play

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from hypothesis import strategies as st
 
 from fishweir.evaluate.select.boxes import Boxes
 from fishweir.papers.spatialjoin.windows import ALL_ROWS, OPERATORS, Arrivals, Comparisons, JoinQueries
+from tests import strategies as st
 
 INF = math.inf
 VALUES = [-INF, -1.0, -0.0, 0.0, 0.5, 1.0, 1.0 + 2**-52, 2.0, INF, math.nan]

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from hypothesis import strategies as st
 
 from fishweir.evaluate.select.boxes import Boxes, Matches
+from tests import strategies as st
 
 INF = math.inf
 FEW = [-INF, -2.0, -1.0, -0.0, 0.0, 0.5, 1.0, 1.0 + 2**-52, 2.0, 1e308, 5e-324, INF]

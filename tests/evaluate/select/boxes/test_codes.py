@@ -7,9 +7,9 @@ import operator
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.evaluate.select.boxes import StringCodes
+from tests import strategies as st
 
 texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=3)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import strategies as st
-
 from fishweir.evaluate.select.factorization.cost import independent
+from tests import strategies as st
 
 ATOMS = 7
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.evaluate.select.factorization.cost import naive_cost, plan_cost
 from fishweir.evaluate.select.factorization.plan import ROOT, evaluate
@@ -13,6 +12,7 @@ from fishweir.papers.roses.naive import naive_plan
 from fishweir.papers.roses.sta import sta
 from fishweir.papers.roses.subsumption import subsumption_graph
 from fishweir.papers.roses.vca import vca
+from tests import strategies as st
 from tests.evaluate.select.factorization.strategies import predicates, selectivities, truths
 
 SLACK = 1e-9

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.evaluate.select.factorization.cost import independent
 from fishweir.evaluate.select.factorization.flat import flat_layout
@@ -13,6 +12,7 @@ from fishweir.evaluate.select.factorization.layout import run, to_layout, to_uni
 from fishweir.evaluate.select.factorization.plan import evaluate
 from fishweir.evaluate.select.factorization.vcb import vcb
 from fishweir.papers.roses.naive import naive_plan
+from tests import strategies as st
 from tests.evaluate.select.factorization.strategies import predicates
 
 ATOMS = 10

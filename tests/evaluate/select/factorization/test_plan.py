@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fishweir.evaluate.select.factorization.plan import ROOT, FilterPlan, evaluate, plan_of
 from fishweir.evaluate.select.factorization.vcb import vcb
 from fishweir.papers.roses.naive import naive_plan
+from tests import strategies as st
 from tests.evaluate.select.factorization.strategies import predicates, selectivities, truths
 
 

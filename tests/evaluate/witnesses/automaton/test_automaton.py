@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from lxml import etree
 
 from fishweir.algebra.documents import local_name, parse_document
@@ -21,6 +20,7 @@ from fishweir.evaluate.witnesses.automaton.pattern import (
     disjunction,
 )
 from fishweir.evaluate.witnesses.automaton.xpath import parse_xpath
+from tests import strategies as st
 from tests.evaluate.witnesses.automaton.support import found_nodes, lxml_nodes, naive_chains, run_one, to_lxml
 from tests.generators import NAMES, NUMBERS, TEXTS, documents
 

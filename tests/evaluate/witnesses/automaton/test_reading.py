@@ -7,7 +7,6 @@ import random
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from lxml import etree
 
 from fishweir.algebra.documents import ATTRIBUTE, BadDocument, parse_document, string_value
@@ -17,6 +16,7 @@ from fishweir.evaluate.witnesses.automaton.checking import are_ordinary
 from fishweir.evaluate.witnesses.automaton.names import Names
 from fishweir.evaluate.witnesses.automaton.pattern import NameTest, PathStep, Pattern
 from fishweir.evaluate.witnesses.automaton.xpath import parse_xpath
+from tests import strategies as st
 from tests.evaluate.witnesses.automaton.support import real_bodies
 
 NAMES = st.sampled_from(["a", "b", "ü", "x-y.z", "{urn:1}a", "{urn:2}b", "{urn:x?y&z}c"])
