@@ -29,7 +29,7 @@ demo: $(STAMP) ## run the engine on a small stream
 test: $(STAMP) ## run all tests; some of them: make test ARGS="tests/test_java.py -k version"
 	$(TESTED) $(BIN)/pytest $(or $(ARGS),-n 3 --dist loadgroup --no-loadscope-reorder)
 
-fuzz: $(STAMP) ## run the tests on random queries and documents with new random seeds
+fuzz: $(STAMP) ## run the tests on random queries and documents with new seeds and ten times as many examples
 	$(TESTED) FISHWEIR_HYPOTHESIS=fuzz $(BIN)/pytest -k "oracle or random or equal" $(ARGS)
 
 check: $(STAMP) ## lint (ruff) and types (mypy)

@@ -6,14 +6,23 @@ validates and analyses each of them, which takes longer than all drawing. Here e
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from hypothesis import strategies
+from hypothesis import settings, strategies
 
 Create = Callable[..., Any]
 _created: dict[Any, Any] = {}
+
+
+TIMES = 10 if os.environ.get("FISHWEIR_HYPOTHESIS") == "fuzz" else 1
+
+
+def examples(count: int, **others: Any) -> settings:
+    """The number of examples of a test. `make fuzz` tries ten times as many."""
+    return settings(max_examples=TIMES * count, **others)
 
 
 def _once(create: Create) -> Create:

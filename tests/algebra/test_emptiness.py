@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.algebra.documents import tuple_to_document
 from fishweir.algebra.emptiness import emptiness_of
@@ -39,13 +39,13 @@ def is_empty(formula) -> bool:
     return emptiness is not None and emptiness.of(CONSTANTS) is not None
 
 
-@settings(max_examples=300)
+@st.examples(150)
 @given(formulas)
 def test_nothing_satisfies_what_is_empty(formula):
     assert not (is_empty(formula) and satisfiable(formula))
 
 
-@settings(max_examples=300)
+@st.examples(150)
 @given(st.lists(numbers, min_size=1, max_size=4))
 def test_two_conditions_that_exclude_each_other_are_recognised(atoms):
     exclude = any(not satisfiable(And(pair)) for pair in combinations(atoms, 2))

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir import testing
 from fishweir.engine.weir import Weir
@@ -144,7 +144,7 @@ Row = tuple[str, int, int]
 rows = st.lists(st.tuples(st.sampled_from("ababc"), st.integers(0, 25), st.integers(0, 2)), max_size=14)
 
 
-@settings(max_examples=25)
+@st.examples(25)
 @given(rows, st.lists(st.integers(1, 4), min_size=1, max_size=6), st.sets(st.integers(0, 13)))
 def test_equal_to_the_definition_however_it_arrives(some: list[Row], cuts: list[int], restarts: set[int]) -> None:
     """Each item comes at most LATE behind the newest before it; cut at random, opened again in between."""

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import fishweir
 from fishweir import testing
@@ -73,7 +73,7 @@ def found(weir: Weir, name: str) -> list[str]:
 
 
 @given(st.lists(ITEMS, min_size=1, max_size=24), st.sets(st.integers(1, 23)), st.integers(1, 6), st.integers(1, 2))
-@settings(max_examples=8)
+@st.examples(8)
 def test_as_the_oracle_says_in_every_language(tmp_path_factory, items, restarts, size, parallelism) -> None:  # type: ignore[no-untyped-def]
     """However the items are cut into micro-batches, wherever the engine is restarted."""
     home, clock = tmp_path_factory.mktemp("home"), testing.Clock(1000.0)

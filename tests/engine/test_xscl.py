@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 
 from fishweir import testing
 from fishweir.algebra.documents import Document, parse_document
@@ -44,7 +44,7 @@ def _name(step: Step) -> str:
     return f"{'@' if step.is_attribute else ''}{space}{step.name}"
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@st.examples(15, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(shapes(deep=True).map(lambda drawn: to_xscl(*drawn)), min_size=3, max_size=12),
     st.lists(documents(4), min_size=1, max_size=6),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.documents import Document, parse_document, values_at
@@ -75,7 +75,7 @@ def expected(queries, roots, dead=()):
     }
 
 
-@settings(max_examples=80, deadline=None)
+@st.examples(40)
 @given(
     st.lists(selections().filter(normalisable), min_size=1, max_size=8),
     st.lists(items(), min_size=1, max_size=5),

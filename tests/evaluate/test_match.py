@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 
 import fishweir.papers.spatialjoin.regions  # noqa: F401 - registers the kernels of the paper
 from fishweir.algebra.documents import ATTRIBUTE, Document, parse_document
@@ -55,7 +55,7 @@ def rows(queries, first=0):
 contexts = st.lists(st.sampled_from(NAMES), max_size=2).map(tuple)
 
 
-@settings(max_examples=150, deadline=None)
+@st.examples(80)
 @given(
     st.booleans().flatmap(lambda deep: st.lists(shapes(deep=deep), min_size=1, max_size=12)),
     st.lists(st.tuples(documents(), contexts), min_size=1, max_size=4),
@@ -68,7 +68,7 @@ def test_plan_equals_oracle(queries, texts):
         assert matched([segment], docs) == expected(queries, docs)
 
 
-@settings(max_examples=30, deadline=None)
+@st.examples(30)
 @given(queries=st.lists(shapes(), min_size=1, max_size=10), texts=st.lists(documents(), min_size=1, max_size=4))
 def test_segments_survive_their_file(tmp_path_factory, queries, texts):
     folder: Path = tmp_path_factory.mktemp("plan")

@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir import testing
 from fishweir.algebra.clauses import constants_of, to_normals
@@ -89,7 +89,7 @@ def check(segment, some, arrived, dead=()):
 _NOTHING = Selection(()), ()
 
 
-@settings(max_examples=60, deadline=None)
+@st.examples(40)
 @given(
     st.lists(st.one_of(plain(), queries()), min_size=2, max_size=7),
     items(),
@@ -110,7 +110,7 @@ def test_merged_plans_find_what_the_oracles_do(tmp_path_factory, some, arrived, 
     )
 
 
-@settings(max_examples=20, deadline=None)
+@st.examples(20)
 @given(st.lists(st.one_of(plain(), queries()), min_size=2, max_size=7), items())
 def test_plans_made_anew_keep_their_sides(some, arrived):
     segment = built(some)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.documents import Document, parse_document, tuple_to_document
@@ -179,7 +179,7 @@ documents = st.lists(items(), min_size=1, max_size=5)
 
 
 @pytest.mark.parametrize("columns", [False, True])
-@settings(max_examples=100, deadline=None)
+@st.examples(60)
 @given(st.data(), documents)
 def test_documents(columns, data, texts):
     """Elements come several times: to a feed's condition any may do, a column of SQL is the first."""
@@ -187,7 +187,7 @@ def test_documents(columns, data, texts):
     agree_on_documents(queries, texts, [None])
 
 
-@settings(max_examples=100, deadline=None)
+@st.examples(60)
 @given(
     st.lists(boxes(["a", "b", "c"]), min_size=1, max_size=8),
     documents,
@@ -220,7 +220,7 @@ numbers = st.one_of(st.none(), st.sampled_from([0.0, 2.0, 2.5, 10.0]))
 strings = st.one_of(st.none(), st.sampled_from(TEXTS))
 
 
-@settings(max_examples=100)
+@st.examples(60)
 @given(
     st.lists(selections(["a", "b"], columns=True).filter(normalisable), min_size=1, max_size=8),
     st.lists(st.tuples(numbers, strings), min_size=1, max_size=6),
@@ -229,7 +229,7 @@ def test_tuples(queries, rows):
     agree_on_tuples(queries, rows, [None])
 
 
-@settings(max_examples=100, deadline=None)
+@st.examples(60)
 @given(
     st.lists(boxes(["a", "b", "c"]), min_size=1, max_size=8),
     st.lists(st.tuples(numbers, strings, numbers), min_size=1, max_size=8),

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.algebra.nodes import OPERATORS, Operator
 from fishweir.algebra.normal import ConstantCondition, Template, TemplateNode
@@ -52,7 +52,7 @@ urls = st.builds(
 linked = st.lists(urls | st.sampled_from(["see", "<a href='http://a/x'>", "http://a.b"]), max_size=4).map(" ".join)
 
 
-@settings(max_examples=300)
+@st.examples(150)
 @given(st.sampled_from(LINK_OPERATORS), st.lists(urls, **some), st.lists(linked, max_size=8))
 def test_links(op: str, constants: list[str], given: list[str]) -> None:
     assert fired(table(op, constants), given) == by_hand(op, constants, given)
@@ -72,7 +72,7 @@ phrases = vocabulary.map(" ".join)
 shares = st.sampled_from([0.0, 1.0, 0.8, 0.5, 1 / 3, 0.3, 2 / 3, 0.6, -1.0, 1.5, 1e-9]) | st.floats(0, 1)
 
 
-@settings(max_examples=300)
+@st.examples(150)
 @given(st.lists(st.tuples(shares, phrases), **some), st.lists(phrases, max_size=8))
 def test_similar(constants: list[tuple[float, str]], given: list[str]) -> None:
     joined = [f"{share}\t{text}" for share, text in constants]
@@ -103,7 +103,7 @@ likely = st.lists(signs.filter(lambda sign: sign not in "%_"), max_size=10).map(
 patterned = st.sampled_from(sorted(STYLES))
 
 
-@settings(max_examples=300)
+@st.examples(150)
 @given(patterned, st.lists(likes | likely, **some), st.lists(likely | st.sampled_from(["", "a%", "_"]), max_size=8))
 def test_patterns(op: str, constants: list[str], given: list[str]) -> None:
     assert fired(table(op, constants), given) == by_hand(op, constants, given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from lxml import etree
 
 from fishweir.algebra.clauses import constants_of, to_normals
@@ -82,7 +82,7 @@ def documents_of(texts: Sequence[str]) -> list[Document]:
     return [Document(str(i), 0.0, parse_document(text.encode())) for i, text in enumerate(texts)]
 
 
-@settings(max_examples=400, deadline=None)
+@st.examples(200)
 @given(absolute_paths(), trees())
 def test_the_oracle_selects_what_xpath_does(path: str, body: str) -> None:
     root = etree.fromstring(body)
@@ -92,7 +92,7 @@ def test_the_oracle_selects_what_xpath_does(path: str, body: str) -> None:
     assert (by_oracle([query], documents_of([body])) if query else set()) == expected
 
 
-@settings(max_examples=100, deadline=None)
+@st.examples(60)
 @given(st.lists(absolute_paths(), min_size=1, max_size=6), st.lists(trees(), min_size=1, max_size=4))
 def test_the_plan_selects_what_the_oracle_does(paths: list[str], bodies: list[str]) -> None:
     queries, documents = [query for query in map(readable, paths) if query], documents_of(bodies)

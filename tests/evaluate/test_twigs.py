@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
@@ -25,7 +25,7 @@ def always(monkeypatch):
     monkeypatch.setattr(strategies, "FEWEST", 1)
 
 
-@settings(max_examples=120, deadline=None)
+@st.examples(60)
 @given(
     st.booleans().flatmap(lambda deep: st.lists(shapes(deep=deep), min_size=1, max_size=12)),
     st.lists(st.tuples(documents(), contexts), min_size=1, max_size=4),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.algebra.documents import Document, parse_document, tuple_to_document
 from fishweir.algebra.nodes import OPERATORS, Source, Step
@@ -115,7 +115,7 @@ def matched(segment: Segment, tables) -> list[tuple[int, int, tuple[int, ...]]]:
     )
 
 
-@settings(max_examples=60)
+@st.examples(40)
 @given(st.lists(texts(), min_size=1, max_size=5), rows)
 def test_columns_match_as_flat_documents_do(given: list[str], tuples: list[dict[str, object]]) -> None:
     created = queries(*given)

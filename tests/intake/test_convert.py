@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.intake.convert import convert, convert_list, convert_values, to_kind
 from fishweir.intake.schema import KINDS
@@ -91,7 +91,7 @@ texts = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@st.examples(80)
 @given(st.lists(st.one_of(st.none(), texts), max_size=80), st.sampled_from(sorted(KINDS)))
 def test_a_column_of_texts_is_its_values(values: list[str | None], kind: str) -> None:
     expected = convert_values(values, kind)
@@ -100,7 +100,7 @@ def test_a_column_of_texts_is_its_values(values: list[str | None], kind: str) ->
         assert_same(convert(column, kind), expected)
 
 
-@settings(max_examples=100, deadline=None)
+@st.examples(60)
 @given(
     st.one_of(
         st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), max_size=60),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from fishweir.algebra.feeds import WHOLE, CreateFeed, FeedName
 from fishweir.errors import QueryError
@@ -65,7 +65,7 @@ numbers = st.integers(-20, 3000).map(str) | st.sampled_from(["0.5", "1", ".25", 
 literals = st.lists(strings | numbers, min_size=3, max_size=3)
 
 
-@settings(max_examples=400, deadline=None)
+@st.examples(200)
 @given(st.sampled_from(TEMPLATES), literals, literals)
 def test_literals_of_a_kind_stand_for_each_other(template: str, first: list[str], second: list[str]) -> None:
     """What the SkeletonCache relies on: read by the kinds of the first parse, the second one's constants."""

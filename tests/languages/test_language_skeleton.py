@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 
 from fishweir.algebra.nodes import CreateQuery, Statement
 from fishweir.errors import QueryError
@@ -82,7 +82,7 @@ def damaged(draw: st.DrawFn) -> str:
     return text[:at] + draw(damage) + text[at + gone :]
 
 
-@settings(max_examples=400, deadline=None)
+@st.examples(200)
 @given(st.lists(statements | damaged(), min_size=2, max_size=8))
 @example(["where <a>$x</a> in s, $x > 5 construct $x", "where <a>$x</a> in s, $x > 'a' construct $x"] * 2)
 @example(["create a where <a>x</a> in s construct 'y'", "create query as where <a>x</a> in s construct 'y'"])
@@ -93,7 +93,7 @@ def test_cached_equals_full(texts: list[str]) -> None:
         assert outcome(text, cache) == outcome(text, NoCache())
 
 
-@settings(max_examples=100, deadline=None)
+@st.examples(60)
 @given(strings, strings, numbers)
 def test_cache_is_used(first: str, second: str, number: str) -> None:
     cache = SkeletonCache()

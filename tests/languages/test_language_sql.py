@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from fishweir.languages.lexical import quote
 from fishweir.languages.roses.literals import READERS
@@ -52,7 +52,7 @@ literals = st.lists(texts.map(quote) | numbers, min_size=3, max_size=3)
 others = st.lists(st.builds(quote, texts, st.sampled_from(["'", '"'])) | numbers, min_size=3, max_size=3)
 
 
-@settings(max_examples=400, deadline=None)
+@st.examples(200)
 @given(st.sampled_from(TEMPLATES), literals, others)
 def test_literals_of_a_kind_stand_for_each_other(template: str, first: list[str], second: list[str]) -> None:
     """What the SkeletonCache relies on: read by the kinds of the first parse, the second one's constants."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import Constant, Slot
@@ -114,7 +114,7 @@ def database() -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-@settings(max_examples=1500, deadline=None)
+@st.examples(500)
 @given(conditions, st.lists(rows, min_size=1, max_size=8))
 def test_as_sqlite_means_it(database: sqlite3.Connection, condition: Both, data: list[dict[str, Value]]) -> None:
     text = f"select * from R where {condition[0]}"

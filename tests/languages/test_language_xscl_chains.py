@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.algebra.construct import Bound, construct
 from fishweir.algebra.documents import Document, parse_document
@@ -54,7 +54,6 @@ CHAIN = """select <t a=$m b=$n c=$o/> from S//r->x[p->u][@n->m] JOIN{u=v, 3} S//
     FOLLOWED BY{x/q = w AND y/@k != z/@k, 2} S//r->z[p->w][@n->o]"""
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_a_chain_is_the_joins_one_after_the_other(rows: list[Row]) -> None:
     documents = [to_document(i, row) for i, row in enumerate(rows)]
@@ -73,7 +72,6 @@ RIGHT = """select <t a=$m b=$n c=$o/> from S//r->x[p->u][@n->m] FOLLOWED BY{x/q 
     (S//r->y[p->v][@n->n] JOIN{v=w, 2} S//r->z[p->w][@n->o])"""
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_a_join_in_parentheses_is_one_side(rows: list[Row]) -> None:
     """Its time is that of its later document."""
@@ -93,7 +91,6 @@ SEQUENCE = """select <t a=$m b=$n c=$o/> from (S//r[@n->m] FOLLOWED BY{2} S//r[@
     ((S//r[@n->o][p = '1']))"""
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_a_pure_sequence_of_three(rows: list[Row]) -> None:
     documents = [to_document(i, row) for i, row in enumerate(rows)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
@@ -39,7 +39,7 @@ def test_all_operators_and_both_orders(engine, views):
 
 
 @given(st.lists(queries(), min_size=1, max_size=2), documents())
-@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@st.examples(3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_agrees_with_the_oracle(spark, asked, arrivals):
     engine = SparkEngine(spark)
     try:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir import testing
 from fishweir.pipeline.commits import Commit, ResultsTable
@@ -126,7 +126,7 @@ def test_files_of_others_are_not_opened(weir: testing.Weir, monkeypatch: pytest.
 SLICES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 5)), min_size=1, max_size=60)
 
 
-@settings(max_examples=50)
+@st.examples(50)
 @given(SLICES, SLICES)
 def test_an_index_leaves_nothing_out(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
     def index(slices: list[tuple[int, int]]) -> dict[str, list[int]]:

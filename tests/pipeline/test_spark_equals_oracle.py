@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 
 import fishweir
 from fishweir.algebra.documents import Document, parse_document
@@ -37,7 +37,7 @@ def expected(statements, texts):
     return found
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@st.examples(15, suppress_health_check=list(HealthCheck))
 @given(
     queries=st.lists(shapes(), min_size=5, max_size=25),
     texts=st.lists(documents(), min_size=3, max_size=12),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from fishweir.algebra.column_joins import in_block
 from fishweir.algebra.feeds import Annotation, FeedWindow, Filter, Selection
@@ -154,13 +154,13 @@ def queries(draw):
     return Selection(filters, joins=joins), tuple(query.constants)
 
 
-@settings(max_examples=100, deadline=None)
+@st.examples(60)
 @given(st.lists(queries(), min_size=1, max_size=5), items(), st.sampled_from([1, 3]))
 def test_equal_to_the_oracle(some, arrived, parts):
     assert found_by(segment_of(some), arrived, parts) == expected(some, arrived)
 
 
-@settings(max_examples=40, deadline=None)
+@st.examples(40)
 @given(st.lists(queries(), min_size=2, max_size=5), items(), st.sampled_from([0.0, 2.0, 5.0]))
 def test_merged_tables_runs_and_files(tmp_path_factory, some, arrived, late):
     """Runs merged after each micro-batch, without what left the windows; items that are not too late miss nothing."""

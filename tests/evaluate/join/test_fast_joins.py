@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.evaluate.join.value_views import words_to_keys
 from tests import strategies as st
@@ -24,7 +24,7 @@ def batches_of(docs, cuts):
     return [docs[a:b] for a, b in zip([0, *cuts], [*cuts, len(docs)], strict=True) if a < b]
 
 
-@settings(max_examples=120, deadline=None)
+@st.examples(60)
 @given(
     st.booleans().flatmap(lambda deep: st.lists(joins(deep=deep), min_size=1, max_size=6)),
     streams(),
@@ -36,7 +36,7 @@ def test_runs_equal_oracle(queries, stream, parts):
     assert joined(queries, batches_of(docs, cuts), parts) == expected(queries, docs)
 
 
-@settings(max_examples=60, deadline=None)
+@st.examples(40)
 @given(st.lists(joins(("S", "T")), min_size=1, max_size=5), streams(("S", "T"), 9))
 def test_two_streams_and_merged_runs(queries, stream):
     texts, cuts = stream
@@ -48,7 +48,7 @@ def test_two_streams_and_merged_runs(queries, stream):
     assert joined(queries, batches_of(docs, cuts), merge=merge) == expected(queries, docs)
 
 
-@settings(max_examples=80, deadline=None)
+@st.examples(40)
 @given(st.lists(joins(("S", "T")), min_size=1, max_size=5), streams(("S", "T"), 9), st.sampled_from([1, 3]))
 def test_constants_checked_on_pairs(queries, stream, parts):
     texts, cuts = stream

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.evaluate.join.hits import row_starts, stretches
 from fishweir.papers.mmqjp.experiment.work import draw_queries, two_level_stream
@@ -13,7 +13,7 @@ from tests import strategies as st
 from tests.evaluate.join.runs_support import expected, joined
 
 
-@settings(max_examples=60, deadline=None)
+@st.examples(40)
 @given(st.lists(st.integers(0, 6)), st.lists(st.integers(0, 8)))
 def test_stretches_are_those_of_a_binary_search(there, wanted):
     keys, asked = np.sort(np.array(there, np.uint64)), np.array(wanted, np.uint64)
@@ -35,7 +35,7 @@ def test_more_edges_than_a_word_has_bits():
     assert found == expected(queries, docs)
 
 
-@settings(max_examples=60, deadline=None)
+@st.examples(40)
 @given(st.lists(st.tuples(*[st.integers(0, 1)] * 3), max_size=12), st.lists(st.integers(0, 2), min_size=8, max_size=8))
 def test_a_row_has_one_document_count_stream_version_and_time(pairs, drawn):
     ours, theirs, counts = (np.array([pair[i] for pair in pairs], np.int64) for i in range(3))

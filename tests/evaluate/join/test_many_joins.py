@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.evaluate.join import pairs
 from fishweir.evaluate.join.many.candidates import ByQuery
@@ -79,7 +79,7 @@ def cut(docs, cuts):
     return [docs[a:b] for a, b in pairwise(ends) if b > a]
 
 
-@settings(max_examples=120)
+@st.examples(60)
 @given(st.lists(queries(), min_size=1, max_size=4), late(), st.sampled_from([1, 3]), st.booleans(), st.booleans())
 def test_batches_equal_oracle(some, stream, parts, apart, halves):
     batches = cut(parsed(stream[0]), stream[1])
@@ -89,7 +89,7 @@ def test_batches_equal_oracle(some, stream, parts, apart, halves):
     assert home.results() == expected(some, batches)
 
 
-@settings(max_examples=60)
+@st.examples(40)
 @given(st.builds(list, like_queries()), late(12), st.booleans(), st.booleans())
 def test_constants_and_windows_of_one_template(some, stream, apart, merged):
     """Tables may be of several segments, and become one between micro-batches."""
@@ -102,7 +102,7 @@ def test_constants_and_windows_of_one_template(some, stream, apart, merged):
     assert home.results() == expected(some, batches)
 
 
-@settings(max_examples=60)
+@st.examples(40)
 @given(st.lists(queries(), min_size=1, max_size=3), streams(10))
 def test_what_is_dropped_is_not_missed(some, stream):
     """In the order of time, with only what windows still need retained."""
@@ -118,7 +118,7 @@ def test_what_is_dropped_is_not_missed(some, stream):
     assert home.results() == expected(some, batches)
 
 
-@settings(max_examples=60)
+@st.examples(40)
 @given(st.lists(queries(sizes=(2,)), min_size=1, max_size=4), late())
 def test_two_streams_are_a_case_of_it(some, stream):
     """By the kernel for any number of sides, what joins of two give."""
@@ -128,7 +128,7 @@ def test_two_streams_are_a_case_of_it(some, stream):
     assert home.results() == expected(some, [docs])
 
 
-@settings(max_examples=40)
+@st.examples(40)
 @given(st.lists(queries(), min_size=1, max_size=3), late(), st.booleans())
 def test_what_is_superseded_meets_nothing_later(some, stream, merged):
     """R is a file that changes in place, `a` the key of its rows."""

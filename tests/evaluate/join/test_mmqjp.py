@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import Source
@@ -26,7 +26,7 @@ STRATEGIES = {
 
 
 @given(st.lists(queries(), min_size=1, max_size=5), documents(), st.integers(1, 5))
-@settings(max_examples=20)
+@st.examples(20)
 def test_all_agree_with_the_oracle(asked, arrivals, size):
     wanted = expected(asked, arrivals)
     for name, make in STRATEGIES.items():
@@ -36,7 +36,7 @@ def test_all_agree_with_the_oracle(asked, arrivals, size):
 
 
 @given(st.lists(queries(), min_size=1, max_size=5), documents(), st.integers(1, 5))
-@settings(max_examples=60)
+@st.examples(40)
 def test_each_query_alone_agrees_with_the_oracle(asked, arrivals, size):
     found, rows = processed(Sequential(), asked, arrivals, size)
     assert found == expected(asked, arrivals)

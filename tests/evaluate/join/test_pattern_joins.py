@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count, pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.algebra.nodes import OPERATORS, Block, Comparison, Shape, SideWindow, Slot, Source, VariableOutput
 from tests import strategies as st
@@ -59,7 +59,7 @@ def streams(draw: st.DrawFn):
     return [documents[a:b] for a, b in pairwise([0, *cuts, len(rows)])]
 
 
-@settings(max_examples=80)
+@st.examples(40)
 @given(st.lists(queries(), min_size=1, max_size=3), streams(), st.sampled_from([1, 3]), st.booleans(), st.booleans())
 def test_patterns_equal_oracle(some, batches, parts, apart, merged):
     merge = (lambda stage, runs: [stage.merged(runs)]) if merged else None
@@ -86,7 +86,7 @@ def sequences(draw: st.DrawFn):
     return Shape(blocks, tuple(conditions), output, tuple(slots), windows, strict), tuple(constants)
 
 
-@settings(max_examples=60)
+@st.examples(40)
 @given(st.lists(sequences(), min_size=1, max_size=3), streams(), st.booleans())
 def test_pure_sequences_equal_oracle(some, batches, apart):
     documents = [document for batch in batches for document in batch]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir import testing
 from fishweir.evaluate.join.kind import ByShape
@@ -30,7 +30,7 @@ class EveryShape(ByShape):
         return [self.bundle(plain)] if plain else []
 
 
-@settings(max_examples=100, deadline=None)
+@st.examples(60)
 @given(
     st.booleans().flatmap(lambda deep: st.lists(joins(("S", "T"), deep=deep), min_size=1, max_size=6)),
     streams(("S", "T"), 9),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.languages.script import parse_script
 from tests import strategies as st
@@ -72,14 +72,14 @@ def batches_of(docs, cuts):
     return found
 
 
-@settings(max_examples=150)
+@st.examples(80)
 @given(st.lists(queries(), min_size=1, max_size=5), streams(), st.sampled_from([1, 3]), st.booleans())
 def test_runs_equal_oracle(some, stream, parts, above):
     docs = parsed(stream[0])
     assert joined(some, batches_of(docs, stream[1]), parts, above=above) == expected(some, docs)
 
 
-@settings(max_examples=60)
+@st.examples(40)
 @given(st.lists(queries(), min_size=1, max_size=4), streams(12))
 def test_what_is_dropped_is_not_missed(some, stream):
     docs = parsed(stream[0])
@@ -106,7 +106,7 @@ def test_rows_bound_the_state():
     assert max(sizes) == 3
 
 
-@settings(max_examples=60)
+@st.examples(40)
 @given(st.lists(queries(), min_size=1, max_size=4), streams(10), st.booleans())
 def test_what_is_superseded_meets_nothing_later(some, stream, merged):
     """R is a file that changes in place, `a` the key of its rows."""

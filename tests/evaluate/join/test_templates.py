@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.algebra.joins import reduced, row_variables, wanted_nodes
 from fishweir.algebra.nodes import Comparison, PatternNode, Slot, Step, VariableOutput
@@ -163,7 +163,7 @@ def renamed(tree, side, numbers):
 
 
 @given(graphs())
-@settings(max_examples=100)
+@st.examples(60)
 def test_the_rules_leave_what_the_algebra_says(shape):
     minor = to_minor(to_join_graph(shape, (1.0,)))
     for side, nodes in enumerate(minor.sides):
@@ -175,7 +175,7 @@ def test_the_rules_leave_what_the_algebra_says(shape):
 
 
 @given(graphs(), st.randoms(use_true_random=False))
-@settings(max_examples=100)
+@st.examples(60)
 def test_the_order_of_siblings_does_not_matter(shape, random):
     def shuffled(tree):
         children = [shuffled(child) for child in tree.children]

@@ -6,7 +6,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.evaluate.join.edges import EARLIER, LATER
 from fishweir.evaluate.join.rows import probing, row_views, stretches
@@ -66,7 +66,7 @@ def cut(docs, places):
     return [docs[a:b] for a, b in pairwise(ends) if a < b]
 
 
-@settings(max_examples=100)
+@st.examples(60)
 @given(
     st.lists(queries(), min_size=1, max_size=6),
     st.integers(0, 1 << 30),
@@ -83,7 +83,7 @@ def test_late_tuples_and_several_runs(some, seed, places, parts, dense):
         assert joined(some, batches, parts) == by_arrival(some, batches)
 
 
-@settings(max_examples=40)
+@st.examples(40)
 @given(st.lists(queries(), min_size=2, max_size=5), st.integers(0, 1 << 30))
 def test_merged_runs_and_segments_of_their_own(some, seed):
     """Each query in a segment of its own; runs merged while they come, without what no window reaches."""

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.languages.script import parse_script
@@ -158,7 +158,7 @@ def published(draw: st.DrawFn) -> tuple[object, object]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=30)
+@st.examples(30)
 @given(some=st.lists(published(), min_size=1, max_size=6), stream=streams(12), parts=st.sampled_from([1, 3]))
 def test_runs_equal_oracle(name: str, some: list[object], stream: tuple[list[object], list[int]], parts: int) -> None:
     """Texts that are no numbers and NULL among the values; what windows do not hold any more is dropped."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.evaluate.select.boxes import Boxes
 from fishweir.papers.spatialjoin.windows import (
@@ -22,6 +22,7 @@ from fishweir.papers.spatialjoin.windows import (
     Triples,
 )
 from fishweir.papers.spatialjoin.windows.oracle import NaiveJoin
+from tests import strategies as st
 from tests.papers.windows.support import Work, sample_queries, works
 
 Make = Callable[..., SlidingJoin]
@@ -40,7 +41,7 @@ def listed(triples: Triples) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("name", MAKERS)
 @given(work=works())
-@settings(max_examples=60, deadline=None)
+@st.examples(40)
 def test_strategies_equal_the_naive_join(name: str, work: Work):
     join, naive = MAKERS[name](work.queries, lateness=work.lateness), NaiveJoin(work.queries, work.lateness)
     counted = MAKERS[name](work.queries, lateness=work.lateness)
@@ -54,7 +55,7 @@ def test_strategies_equal_the_naive_join(name: str, work: Work):
 
 @pytest.mark.parametrize("name", ["sj-join", "ibs-js"])
 @given(work=works(late=False))
-@settings(max_examples=30, deadline=None)
+@st.examples(30)
 def test_batches_do_not_matter_in_order_of_time(name: str, work: Work):
     """All in one batch, or as they come: batches never split the tuples of one time."""
     join, at_once = MAKERS[name](work.queries), MAKERS[name](work.queries)
@@ -124,7 +125,7 @@ def test_larger_sets_agree_with_each_other(name: str):
 
 @pytest.mark.parametrize("name", ["sj-join", "ibs-js"])
 @given(work=works())
-@settings(max_examples=30, deadline=None)
+@st.examples(30)
 def test_restored_state_goes_on(name: str, work: Work):
     """A join that is taken up anew before each batch gives what the uninterrupted one does."""
     join, other = MAKERS[name](work.queries), MAKERS[name](work.queries)

@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.evaluate.select.boxes import StringCodes
 from tests import strategies as st
@@ -14,7 +14,6 @@ from tests import strategies as st
 texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=3)
 
 
-@settings(deadline=None)
 @given(st.lists(texts, max_size=5), st.lists(texts, min_size=1, max_size=5))
 def test_comparisons_with_constants_have_the_same_outcome(constants: list[str], values: list[str]) -> None:
     codes = StringCodes(constants)

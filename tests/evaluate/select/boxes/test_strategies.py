@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 
 from fishweir.evaluate.select.boxes import Boxes, GridIndex, Index, PackedIndex, choose
 from fishweir.evaluate.select.boxes import packed as packed_module
 from fishweir.evaluate.select.boxes.regions import tuple_keys
 from fishweir.papers.spatialjoin.regions import IBSIndex, SJBatch, SJImmediate
+from tests import strategies as st
 from tests.evaluate.select.boxes.support import (
     INF,
     Query,
@@ -41,7 +42,7 @@ Workload = tuple[int, list[Query], list[list[float]]]
 
 
 @pytest.mark.parametrize("name", BUILD)
-@settings(max_examples=60, deadline=None)
+@st.examples(40)
 @given(workload=workloads())
 @example(workload=(1, [], [[1.0]]))
 @example(workload=(1, [[Range()]], [[float("nan")], [INF]]))

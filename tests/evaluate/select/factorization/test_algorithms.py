@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.evaluate.select.factorization.cost import naive_cost, plan_cost
 from fishweir.evaluate.select.factorization.plan import ROOT, evaluate
@@ -24,7 +24,7 @@ def sound(plan, given_, chance, facts):
     assert plan_cost(plan, chance) <= naive_cost(set(given_)) + SLACK
 
 
-@settings(max_examples=150, deadline=None)
+@st.examples(80)
 @given(predicates(20), selectivities, truths)
 def test_vca_and_vcb_are_sound_and_choose_alike(given_, chance, facts):
     slow, fast = vca(given_, chance), vcb(given_, chance)
@@ -34,19 +34,19 @@ def test_vca_and_vcb_are_sound_and_choose_alike(given_, chance, facts):
     assert edges[0] == edges[1]
 
 
-@settings(max_examples=100, deadline=None)
+@st.examples(60)
 @given(predicates(6, longest=3, atoms=5), selectivities, truths)
 def test_sta_is_sound(given_, chance, facts):
     sound(sta(given_, chance), given_, chance, facts)
 
 
-@settings(max_examples=100, deadline=None)
+@st.examples(60)
 @given(predicates(20, longest=7), selectivities, truths, st.integers(1, 4))
 def test_vcb_is_sound_with_bounded_subsets(given_, chance, facts, width):
     sound(vcb(given_, chance, width), given_, chance, facts)
 
 
-@settings(max_examples=100, deadline=None)
+@st.examples(60)
 @given(predicates(15), truths, st.randoms(use_true_random=False))
 def test_a_selectivity_that_is_not_monotone_still_gives_a_sound_plan(given_, facts, random):
     known: dict[frozenset[int], float] = {frozenset(): 1.0}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.evaluate.select.factorization.candidates import find_candidates
 from fishweir.evaluate.select.factorization.cost import independent, order_key
 from fishweir.papers.roses.subsumption import proper_subsets
+from tests import strategies as st
 from tests.evaluate.select.factorization.strategies import predicates, selectivities
 
 
-@settings(max_examples=150, deadline=None)
+@st.examples(80)
 @given(predicates(15, longest=6), selectivities)
 def test_exactly_the_conjunctions_in_two_predicates_or_more_in_order(given_, chance):
     border = [p for p in dict.fromkeys(given_) if p]
@@ -23,7 +24,7 @@ def test_exactly_the_conjunctions_in_two_predicates_or_more_in_order(given_, cha
     assert found.below == [[i for i, p in enumerate(border) if s <= p] for s in expected]
 
 
-@settings(max_examples=100, deadline=None)
+@st.examples(60)
 @given(predicates(15, longest=7), selectivities)
 def test_bounded_lists_are_part_of_the_whole_and_keep_single_atoms_and_predicates(given_, chance):
     border = [p for p in dict.fromkeys(given_) if p]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.evaluate.select.factorization.cost import independent
 from fishweir.evaluate.select.factorization.flat import flat_layout
@@ -27,7 +27,7 @@ def batch_of(facts):
     return offsets, np.array([atom for some in facts for atom in sorted(some)], np.int64)
 
 
-@settings(max_examples=150, deadline=None)
+@st.examples(80)
 @given(predicates(15), chances, disjunctions, documents, st.booleans(), st.data())
 def test_run_equals_evaluate(given_, chance, more, batch, shared, data):
     units = to_units(ATOMS, more)
@@ -53,7 +53,7 @@ def test_run_equals_evaluate(given_, chance, more, batch, shared, data):
     assert set(found) == {(d, number) for d, facts in enumerate(true) for number in evaluate(plan, facts)}
 
 
-@settings(max_examples=100, deadline=None)
+@st.examples(60)
 @given(predicates(15), chances, disjunctions, documents, st.data())
 def test_the_flat_layout_is_that_of_the_naive_plan(given_, chance, more, batch, data):
     units = to_units(ATOMS, more)
@@ -83,7 +83,7 @@ def fired(layout, batch):
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@st.examples(40)
 @given(predicates(15), chances)
 def test_a_node_stands_for_its_conjunction(given_, chance):
     units = to_units(ATOMS, [])

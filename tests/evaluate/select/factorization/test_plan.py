@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from fishweir.evaluate.select.factorization.plan import ROOT, FilterPlan, evaluate, plan_of
 from fishweir.evaluate.select.factorization.vcb import vcb
@@ -16,7 +16,7 @@ def conj(*atoms):
     return frozenset(atoms)
 
 
-@settings(max_examples=100, deadline=None)
+@st.examples(60)
 @given(predicates(12), predicates(12), st.randoms(use_true_random=False), selectivities, truths, st.booleans())
 def test_add_and_remove_keep_the_plan_valid(first, later, random, chance, facts, by_chance):
     plan = vcb(first, chance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from lxml import etree
 
 from fishweir.algebra.documents import local_name, parse_document
@@ -55,7 +55,7 @@ def predicates(draw: st.DrawFn, depth: int):  # type: ignore[no-untyped-def]
     return Compare(pattern, draw(st.sampled_from(["=", "!=", "<", "<=", ">", ">="])), draw(st.sampled_from(NUMBERS)))
 
 
-@settings(max_examples=150)
+@st.examples(80)
 @given(documents(), st.lists(patterns(), min_size=1, max_size=5), st.booleans())
 def test_chains_and_nodes_equal_the_naive_ones(text: str, wanted: list[Pattern], comments: bool) -> None:
     root = parse_document(text.encode(), comments)
@@ -70,7 +70,7 @@ def test_chains_and_nodes_equal_the_naive_ones(text: str, wanted: list[Pattern],
         assert found_nodes(batch, path) == lxml_nodes(root, to_lxml(pattern))
 
 
-@settings(max_examples=60)
+@st.examples(40)
 @given(
     st.lists(documents(), min_size=1, max_size=3),
     st.lists(st.tuples(patterns(), st.integers(0, 3), st.booleans()), min_size=2, max_size=14),

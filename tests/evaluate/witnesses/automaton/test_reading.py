@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from lxml import etree
 
 from fishweir.algebra.documents import ATTRIBUTE, BadDocument, parse_document, string_value
@@ -108,7 +108,7 @@ def test_subtrees_with_elements_of_their_own_name_are_skipped():
     check_reading(bodies, [parse_document(body) for body in bodies])
 
 
-@settings(max_examples=100)
+@st.examples(60)
 @given(st.lists(elements(), min_size=1, max_size=4))
 def test_documents_are_read_as_lxml_has_them(built):
     bodies = [etree.tostring(root, encoding="utf-8") for root in built]
