@@ -13,7 +13,7 @@ from fishweir.algebra.nodes import Constant
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.distinct.group import DistinctGroup
 from fishweir.evaluate.distinct.stage import DistinctOperator, DistinctStage
-from fishweir.evaluate.distinct.state import seen_from_arrays
+from fishweir.evaluate.distinct.state import state_from_arrays
 from fishweir.evaluate.group import Bundle, Described, Explained, Group, Kind, Placed, Stage, State, Strategy, bundled
 from fishweir.evaluate.query_rows import QueryRow
 from fishweir.evaluate.select.filter_kind import Filters
@@ -56,7 +56,7 @@ class DistinctKind(Kind):
         return DistinctStage(operators, INNER)
 
     def read_state(self, arrays: Mapping[str, Any]) -> State:
-        return seen_from_arrays(arrays)
+        return state_from_arrays(arrays)
 
     def explain(self, number: int, template: Any, constants: Sequence[Constant], about: Explained) -> list[str]:
         kind = template.inner.kind

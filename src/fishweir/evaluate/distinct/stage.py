@@ -20,8 +20,8 @@ from fishweir.evaluate.distinct.group import DistinctGroup, key_codes, query_cod
 from fishweir.evaluate.distinct.kernels import first_of_each
 from fishweir.evaluate.distinct.state import (
     Candidates,
+    DistinctState,
     Firsts,
-    Seen,
     Times,
     joined_candidates,
     joined_firsts,
@@ -64,7 +64,7 @@ class DistinctStage(Stage):
         parts = [stage.counted(sources) for stage in self.inner]
         return [path for paths, _ in parts for path in paths], {path for _, worded in parts for path in worded}
 
-    def keep(self, batch: Batch) -> Seen | None:
+    def keep(self, batch: Batch) -> DistinctState | None:
         found = []
         codes: dict[tuple[Path, ...], Any] = {}
         for stage in self.inner:
@@ -74,7 +74,7 @@ class DistinctStage(Stage):
                     own = codes.setdefault(group.key_paths, None) or key_codes(group.key_paths, batch)
                     codes[group.key_paths] = own
                     found.append(_candidates(group, matches, batch, *own))
-        return Seen(joined_candidates(found), no_firsts()) if found else None
+        return DistinctState(joined_candidates(found), no_firsts()) if found else None
 
     def probe(self, new: Sequence[Any], old: Sequence[Any], part: int, parts: int) -> Iterator[ResultRows | State]:
         """The results of one part. All documents with the same query and key belong to the same part."""
@@ -88,7 +88,7 @@ class DistinctStage(Stage):
         before = joined_firsts([no_firsts(), *(state.firsts.of(np.unique(codes)) for state in old)])
         passes = _passing(candidates, rows, codes, before)
         yield from _result_rows(candidates, rows[passes], candidates.queries[mine][passes])
-        yield Seen(no_candidates(), _firsts(candidates, rows, codes, passes))
+        yield DistinctState(no_candidates(), _firsts(candidates, rows, codes, passes))
 
     def needed(self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int]) -> NeededFirsts:
         """A first is needed until no stream of its query can deliver another document within its interval."""
@@ -100,12 +100,12 @@ class DistinctStage(Stage):
             used |= {stream: max(least, used.get(stream, -np.inf)) for stream in streams}
         return NeededFirsts(reached, used)
 
-    def merged(self, states: Sequence[Any], needed: Any = None) -> Seen:
+    def merged(self, states: Sequence[Any], needed: Any = None) -> DistinctState:
         """Without `needed`, the states belong to one micro-batch whose candidates are still undecided."""
         firsts = joined_firsts([state.firsts for state in states])
         if needed is None:
-            return Seen(joined_candidates([state.candidates for state in states]), firsts)
-        return Seen(no_candidates(), firsts.take(needed.chosen(firsts)))
+            return DistinctState(joined_candidates([state.candidates for state in states]), firsts)
+        return DistinctState(no_candidates(), firsts.take(needed.chosen(firsts)))
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def joined_candidates(some: Sequence[Candidates]) -> Candidates:
 
 
 @dataclass(frozen=True)
-class Seen:
+class DistinctState:
     """The candidates and firsts of some documents."""
 
     candidates: Candidates
@@ -114,12 +114,12 @@ class Seen:
         return {int(one): np.sort(self.firsts.ends[classes == one]) for one in np.unique(classes)}
 
 
-def seen_from_arrays(arrays: Mapping[str, Any]) -> Seen:
+def state_from_arrays(arrays: Mapping[str, Any]) -> DistinctState:
     own: dict[str, dict[str, Any]] = {"candidates": {}, "firsts": {}}
     for name, array in arrays.items():
         part, _, column = name.partition(".")
         own[part][column] = np.asarray(array)
-    return Seen(Candidates(**own["candidates"]), Firsts(**own["firsts"]))
+    return DistinctState(Candidates(**own["candidates"]), Firsts(**own["firsts"]))
 
 
 def no_candidates() -> Candidates:

@@ -186,7 +186,7 @@ class FoundTables(Mapping[Path, PathTable]):
         return sum(1 for _ in self)
 
     @cached_property
-    def _met(self) -> frozenset[int]:
+    def _reached(self) -> frozenset[int]:
         return frozenset(self.batch.reached.paths.tolist())
 
     def counters(self) -> StreamCounters:
@@ -204,7 +204,7 @@ class FoundTables(Mapping[Path, PathTable]):
         if path == ITEM:
             return self._item_table()
         id = self._ids.get(path)
-        if id is None or id not in self._met:
+        if id is None or id not in self._reached:
             return None
         found = self.batch.chains(id)
         documents, nodes, rows = found.documents, found.nodes, found.rows

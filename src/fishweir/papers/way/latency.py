@@ -6,7 +6,7 @@ process or over a pipe. Their answers are compared first.
 
 The capacity is the rate that the job sustains: documents are published in portions as fast as callbacks arrive, so that
 some thousands are always in flight and the size of micro-batches is unrestricted. Half load is half of that rate,
-published ten times per second: first documents whose queries have not fired before, then documents that the job has had.
+published ten times per second: first documents whose queries have not fired yet, then documents that the job has had.
 """
 
 from __future__ import annotations
