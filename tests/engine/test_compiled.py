@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from fishweir.cli.common import hint_at_set_up, note_of_kernels
 from fishweir.evaluate.precompile import recorded
 
 ROOT = Path(__file__).parents[2]
@@ -16,8 +19,16 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
-def test_a_fresh_process_compiles_nothing(tmp_path: Path) -> None:
-    run("fishweir.evaluate.precompile")
+def test_a_fresh_process_compiles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FISHWEIR_CACHE", str(tmp_path / "cache"))
+    hint_at_set_up()
+    assert "`fishweir set-up` compiles them once" in capfd.readouterr().err
+    run("fishweir", "set-up")
+    assert {path.name.split("-")[0] for path in (tmp_path / "cache").iterdir()} >= {"kernels", "spark"}
+    hint_at_set_up()
+    assert (note_of_kernels().exists(), capfd.readouterr().err) == (True, "")
     assert run("tests.engine.every_kernel", str(tmp_path / "home")).split() == []
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import typer
 
-from fishweir.cli import administer, bench, check, demo, execute, look, opml, run
+from fishweir.cli import administer, bench, check, demo, execute, look, opml, run, set_up
 from fishweir.cli.common import LateHandler
 
 ABOUT = "Hundreds of thousands of standing queries over XML, feeds and tuples in one Spark job."
@@ -34,6 +34,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "demo": demo.demo,
     "bench": bench.bench,
     "opml": opml.app,
+    "set-up": set_up.set_up,
 }
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fishweir.cli.common import DEFAULT_HOME, Home, errors
-from fishweir.errors import FishweirError
+from fishweir.cli.common import DEFAULT_HOME, Home, errors, fails_clearly
 
 if TYPE_CHECKING:
     from fishweir.engine.check import OnProgress
@@ -49,14 +48,10 @@ def repair(
 
 @contextmanager
 def _bar(words: str) -> Iterator[OnProgress]:
-    """Bytes verified of those there are; Fishweir's errors end the command with their message."""
+    """Bytes verified of those there are."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn(words), BarColumn(), DownloadColumn(), TimeElapsedColumn())
-    try:
-        with Progress(*columns, console=errors()) as bar:
-            task = bar.add_task(words, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
-    except FishweirError as error:
-        errors().print(f"error: {error}", style="red", markup=False)
-        raise typer.Exit(1) from error
+    with fails_clearly(), Progress(*columns, console=errors()) as bar:
+        task = bar.add_task(words, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

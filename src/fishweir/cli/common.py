@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +27,7 @@ Guarded = Annotated[
     bool | None, typer.Option("--guard/--no-guard", help="Keep statements away from private networks and files.")
 ]
 DEFAULT_HOME = Path("fishweir-home")
+KERNELS = Path(__file__).parents[1] / "evaluate" / "kernels.txt"
 
 
 @cache
@@ -70,9 +73,9 @@ def opened(
     defaults: str = "",
     guard: bool | None = None,
 ) -> Iterator[Weir]:
-    """A weir that is closed again; Fishweir's errors end the command with their message. For a command that runs the
-    job, the JVM is started before anything else is loaded."""
-    try:
+    """A weir that is closed again. For a command that runs the job, the JVM is started before anything else is
+    loaded."""
+    with fails_clearly():
         if must_exist and not (home / "catalog.db").exists():
             raise FishweirError(f"there is no home at {home}; set --home")
         asked = _parsed(strategies)
@@ -80,11 +83,34 @@ def opened(
             from fishweir.pipeline.spark.jvm import start_jvm
 
             start_jvm()
+            hint_at_set_up()
         from fishweir.engine.weir import Weir
 
         options: dict[str, Any] = {"documents_per_batch": documents_per_batch, "state_limit": state_limit}
         with Weir(home, strategies=asked, defaults=defaults, guard=guard, **options) as weir:
             yield weir
+
+
+def note_of_kernels() -> Path:
+    """The note of `fishweir set-up` that the kernels of this installation have been compiled."""
+    from fishweir.java import cache_folder
+
+    installed = f"{KERNELS}\n{version('numba')}\n".encode() + KERNELS.read_bytes()
+    return cache_folder() / f"kernels-{hashlib.sha256(installed).hexdigest()[:8]}"
+
+
+def hint_at_set_up() -> None:
+    """Says why a first run takes long, if nobody has called `fishweir set-up`."""
+    if not note_of_kernels().exists():
+        hint = "The kernels are not compiled yet, so this run takes longer. `fishweir set-up` compiles them once."
+        errors().print(hint, style="yellow", markup=False)
+
+
+@contextmanager
+def fails_clearly() -> Iterator[None]:
+    """Fishweir's errors end the command with their message."""
+    try:
+        yield
     except FishweirError as error:
         errors().print(f"error: {error}", style="red", markup=False)
         raise typer.Exit(1) from error

@@ -1,4 +1,4 @@
-"""Compiles the kernels ahead of time: `python -m fishweir.evaluate.precompile`. The set-up runs it.
+"""Compiles the kernels ahead of time, for `fishweir set-up`; `python -m fishweir.evaluate.precompile` does only that.
 
 In: `kernels.txt` next to this module, with a line for each kernel and combination of argument types. Out: numba's
 cache. A kernel that is already cached takes a few milliseconds, so this can be run whenever sources have changed.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
@@ -103,21 +103,20 @@ def _tuple(members: tuple[Any, ...], place: str | None = None) -> Any:
     return to_type(members, kind)
 
 
-def _shares(lines: list[str], count: int) -> list[list[str]]:
-    """Distributes whole modules, largest first, so that kernels that call each other are compiled once."""
+def compile_all() -> Iterator[tuple[int, int]]:
+    """Compiles in two processes, module by module, the largest first, so that kernels that call each other are compiled
+    once. Yields, for each module, the number of its kernels and how many of them were not in the cache."""
     modules: dict[str, list[str]] = {}
-    for line in lines:
+    for line in recorded():
         modules.setdefault(line.split(" ", 1)[0], []).append(line)
-    shares: list[list[str]] = [[] for _ in range(count)]
-    for own in sorted(modules.values(), key=len, reverse=True):
-        min(shares, key=len).extend(own)
-    return shares
+    with ProcessPoolExecutor(AT_ONCE, get_context("spawn")) as pool:
+        by_size = sorted(modules.values(), key=len, reverse=True)
+        sizes = {pool.submit(precompile, own): len(own) for own in by_size}
+        yield from ((sizes[done], done.result()) for done in as_completed(sizes))
 
 
 def main() -> None:
-    shares = _shares(recorded(), AT_ONCE)
-    with ProcessPoolExecutor(AT_ONCE, get_context("spawn")) as pool:
-        print(f"Kernels: {sum(pool.map(precompile, shares)):,} compiled", file=sys.stderr)
+    print(f"Kernels: {sum(compiled for _, compiled in compile_all()):,} compiled", file=sys.stderr)
 
 
 if __name__ == "__main__":

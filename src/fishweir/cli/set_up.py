@@ -1,0 +1,51 @@
+"""`fishweir set-up`: does once what the first run would otherwise wait for.
+
+A wheel cannot contain compiled kernels or Spark's archived classes: both depend on the machine and on where Python and
+Java are installed. A note in the cache folder says which kernels have been compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from fishweir.cli.common import errors, fails_clearly, note_of_kernels
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+def set_up() -> None:
+    """Compile the kernels and archive Spark's classes, so that no run waits for it. Downloads Java if there is none."""
+    with fails_clearly(), _progress() as bar:
+        _compile_kernels(bar)
+        _archive_classes(bar)
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=errors()) as bar:
+        yield bar
+
+
+def _compile_kernels(bar: Progress) -> None:
+    from fishweir.evaluate.precompile import compile_all, recorded
+
+    task = bar.add_task("kernels", total=len(recorded()))
+    for kernels, _ in compile_all():
+        bar.advance(task, kernels)
+    note = note_of_kernels()
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.touch()
+
+
+def _archive_classes(bar: Progress) -> None:
+    from fishweir.pipeline.spark import class_archive
+
+    task = bar.add_task("Spark's classes", total=1)
+    class_archive.main()
+    bar.advance(task)
