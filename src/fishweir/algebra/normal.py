@@ -121,6 +121,10 @@ class Template:
     absent: tuple[AbsentTemplate, ...] = ()
 
     @property
+    def sources(self) -> tuple[Source, ...]:
+        return (self.source,)
+
+    @property
     def sides(self) -> tuple[Template, ...]:
         """A selection is a join with one side."""
         return (self,)
