@@ -153,7 +153,7 @@ class JoinTemplate:
     @property
     def matched(self) -> int:
         """How many of the constants, the first ones, are those of feeds, which filters match."""
-        return sum(len(side.types) for side in self.sides) if self.collects else 0
+        return sum(len(side.types) for side in self.sides if side.filters)
 
     @property
     def types(self) -> tuple[str, ...]:

@@ -109,6 +109,8 @@ class Template:
     """Nodes in preorder, the first being the pattern's root; `outputs` are nodes."""
 
     kind: ClassVar[str] = "selections"
+    filters: ClassVar[tuple[()]] = ()
+    """As a side of a join, it is not a feed: no filters of its source match it."""
 
     source: Source
     nodes: tuple[TemplateNode, ...]

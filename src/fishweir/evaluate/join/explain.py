@@ -64,7 +64,7 @@ def _decided(placed: Placed, table: Any, statistics: Statistics) -> list[str]:
     elif table.is_of_two:
         lines.append(_anchor(table, statistics))
     lines.append(f"    decided   {HOW.get(strategy, f'by the strategy {strategy}')}")
-    if table.template.collects or not any(side.conditions for side in table.template.sides):
+    if not any(side.types for side in table.template.sides):
         return lines
     if not table.is_of_two:
         return [*lines, "    constants below the join, on documents"]

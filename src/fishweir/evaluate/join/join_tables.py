@@ -98,7 +98,7 @@ class JoinTable:
         once."""
         whole = [to_json(self.template), self.anchor, self.above]
         return tuple(
-            key_of(json.dumps([i, *whole] if self.is_of_two or side.conditions else [to_json(side), self.values[i]]))
+            key_of(json.dumps([i, *whole] if self.is_of_two or side.types else [to_json(side), self.values[i]]))
             for i, side in enumerate(self.template.sides)
         )
 
@@ -127,14 +127,14 @@ class JoinTable:
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
         """The paths to find in some sources' documents, each with a flag: whether its values are read. The filters of
         feeds add their own."""
-        if self.template.collects:
-            own = (side.paths for side in self.template.sides if not set(sources).isdisjoint(side.sources))
-            return dict.fromkeys((path for paths in own for path in paths), True)
-        return together(
-            side_paths(template, self.kept(side), self.joined(side))
-            for side, template in enumerate(self.template.sides)
-            if template.source in sources
-        )
+        own = (i for i, side in enumerate(self.template.sides) if not set(sources).isdisjoint(side.sources))
+        return together(map(self._walked, own))
+
+    def _walked(self, side: int) -> dict[Path, bool]:
+        template = self.template.sides[side]
+        if template.filters:
+            return {template.path(value): True for value in self.joined(side)}
+        return side_paths(template, self.kept(side), self.joined(side))
 
     @cached_property
     def values(self) -> tuple[tuple[Value, ...], ...]:
@@ -183,7 +183,7 @@ class JoinTable:
         template = self.template
         for i, side in enumerate(template.sides):
             rows, reaches = template.counts_rows[i], np.maximum(self.reaches[i], 0.0)
-            if rows and template.collects:
+            if rows and side.filters:
                 rows, reaches = False, np.full(self.size, np.inf)
             yield from ((source, other, rows, reaches) for source in side.sources for other in template.awaited(i))
 
