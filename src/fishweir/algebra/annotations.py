@@ -33,8 +33,8 @@ class Feed:
 
     filters: tuple[Predicate, ...]
     paths: tuple[tuple[Step, ...], ...]
-    meets: tuple[tuple[int, ...], ...] = ()
-    """Of the side that collects, by filter: the sides in each of which an item must match something."""
+    meets: tuple[tuple[int, ...], ...]
+    """By filter, the sides in each of which an item must match something; none for the items of a window."""
 
     @property
     def sources(self) -> tuple[Source, ...]:
