@@ -10,12 +10,11 @@ from fishweir.algebra.feeds import (
     FeedName,
     FeedQuery,
     FeedUnion,
-    FeedWindow,
     VariableCondition,
     join_filters,
 )
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or
-from fishweir.algebra.nodes import Slot, Step
+from fishweir.algebra.nodes import SideWindow, Slot, Step
 from fishweir.algebra.views import Publication, Resolved, definitions, readers, resolve
 from fishweir.errors import QueryError
 from tests import strategies as st
@@ -26,7 +25,7 @@ TITLE = (Step("title"),)
 def publication(names: list[str], word: str | None = None, joined: list[str] | None = None) -> Publication:
     """`from (names) as $x [join last item on joined ...] [where $x[title contains word]]`."""
     condition = VariableCondition("x", Atom(TITLE, "contains", Slot(0, "string")))
-    joins = tuple(FeedJoin(FeedWindow(None, 1), FeedName(name), "x", And()) for name in joined or [])
+    joins = tuple(FeedJoin(SideWindow(rows=True), FeedName(name), "x", And()) for name in joined or [])
     main = FeedUnion(tuple(map(FeedName, names)), "x")
     return Publication(FeedQuery(main, joins, (condition,) if word else ()), (word,) if word else ())
 
@@ -132,7 +131,7 @@ def test_a_window_reads_the_published_items_of_a_feed_that_joins() -> None:
 
 def test_conditions_on_secondary_feeds() -> None:
     secondary = FeedUnion((FeedName("s2", "m"), FeedName("s3")))
-    join = FeedJoin(FeedWindow(60.0, None), secondary, "x", And())
+    join = FeedJoin(SideWindow(), secondary, "x", And())
     condition = VariableCondition("m", Atom(TITLE, "exists"))
     query = FeedQuery(FeedName("s1", "x"), (join,), (condition,))
     assert [str(f.formula) for f in join_filters(query, join, lambda _: None)] == ["exists title", str(And())]

@@ -9,8 +9,8 @@ import pytest
 from lxml import etree
 
 from fishweir import testing
-from fishweir.algebra.annotation_oracle import Arrival, annotate
 from fishweir.algebra.documents import Document, parse_document
+from fishweir.algebra.join_oracle import Arrival, annotate
 from fishweir.algebra.nodes import Source
 from fishweir.errors import QueryError
 from fishweir.pipeline.states import cached_states
@@ -243,3 +243,23 @@ def test_windows_share_the_state_of_other_joins(weir):
     weir.run(until_idle=True)
     assert shown(weir, "Noted") == [("A-21", ["B-101", "B-151"])]
     assert [result.documents for result in weir.results("Pairs")] == [["B-200", "A-22"]]
+
+
+def test_each_query_has_its_own_window(weir):
+    """Queries that differ in their windows are one table, also through views with constants of their own."""
+    weir.execute(STREAMS.format("A", "B", "C"))
+    weir.execute("""
+        create feed Seen from A join last 2 items on B with [title = window.title] where [description contains 'Muse'];
+        create feed View from Seen as $x where $x[title contains 'live'];
+    """)
+    text = "create query $name as from A join last $hours hours on B with [title = window.title]"
+    weir.register_many(text, [{"name": f"q{hours}", "hours": hours} for hours in (1, 3, 2)])
+    weir.publish("B", [item("Muse live")] * 4, [0.0, 3600.0, 2 * 3600.0, 2.5 * 3600.0])
+    weir.step()
+    weir.publish("A", [item("Muse live", "Muse")], [3 * 3600.0])
+    weir.step()
+    for name, held in (("q1", (3, 4)), ("q2", (2, 3, 4)), ("q3", (1, 2, 3, 4)), ("Seen", (3, 4)), ("View", (3, 4))):
+        assert shown(weir, name) == [("A-1", [f"B-{i}" for i in held])], name
+    assert "last 7200 s with title = window.title" in weir.explain("q2")
+    assert "queries: 5, shapes: 3" in weir.explain("q2"), "in one group"
+    assert "last 2 items" in weir.explain("View")

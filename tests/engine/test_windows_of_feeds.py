@@ -8,8 +8,8 @@ import pytest
 from lxml import etree
 
 from fishweir import testing
-from fishweir.algebra.annotation_oracle import Arrival, annotate
 from fishweir.algebra.documents import Document, parse_document
+from fishweir.algebra.join_oracle import Arrival, annotate
 from fishweir.algebra.nodes import Source
 from fishweir.errors import QueryError
 from fishweir.pipeline.home import open_log

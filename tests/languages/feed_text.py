@@ -38,7 +38,7 @@ def statement_text(statement: FeedStatement) -> str:
 def query_lines(query: FeedQuery, constants: tuple[Constant, ...]) -> list[str]:
     lines = [f"from {feed_text(query.main)}"]
     for join in query.joins:
-        window = f"{join.window.items} items" if join.window.items else f"{join.window.seconds} s"
+        window = f"{slot_text(join.window.end)} {'items' if join.window.rows else 's'}"
         lines.append(f"join {window} of {feed_text(join.secondary)} with ${join.variable}")
         parts = join.condition.parts if isinstance(join.condition, And) else (join.condition,)
         lines += [f"  on {formula_text(part, of_join=True)}" for part in parts]

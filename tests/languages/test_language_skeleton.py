@@ -24,6 +24,7 @@ TEMPLATES = (
     "create {name} where <a><b>{text} </b><c>{text}</c></a> element_as $g in s construct $g start 5 expire {number}",
     "create feed {name} from (a | b as $b) as $x where $x[t contains {string} and d > {string}] and $b[p<{number}]",
     "create feed {name} from a join last {number} items on b with [t = window.t] where [similar({number}) {string}]",
+    "create feed {name} from a join last {number} hours on b with [t = window.t] join last day on c with [u=window.u]",
     "create query {name} as select * from R where x > {number} and not s={string} or b is true and t like {string}",
     "select a as b from {string} where {number}<x<={number} and t > date {string} expire 3 months",
     "create query {name} as from a where [shares-link ({string}, {string}) or year(d) = {number}] do mail {string}",
@@ -115,6 +116,17 @@ def test_bare_text_and_names_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         (statement,) = parse_script(text.format("q2", constant), 0.0, cache)
         assert isinstance(statement, CreateQuery)
         assert (statement.name, statement.constants) == ("q2", ("Dell Computer",))
+
+
+def test_windows_are_constants() -> None:
+    cache, text = SkeletonCache(), "create feed f from a join last {} {} on b with [t = window.t] where [u > {}]"
+    for unit, seconds in (("hours", 3600.0), ("items", 1.0)):
+        parse_script(text.format(1, unit, 1), 0.0, cache)
+        found = cache.find(text.format(3, unit, 5), 1, 0.0)
+        assert found is not None
+        assert found.constants == (3 * seconds, 5.0)
+        for refused in ("0", "-1", "1e2", "1" + "0" * 400):
+            assert cache.find(text.format(refused, unit, 5), 1, 0.0) is None, "a full parse says why"
 
 
 def test_kinds_of_constants_do_not_drive_each_other_out() -> None:

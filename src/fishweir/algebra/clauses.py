@@ -13,7 +13,7 @@ from functools import singledispatch
 from typing import Any
 
 from fishweir.algebra.alternatives import to_alternatives, to_join_alternatives
-from fishweir.algebra.annotations import AnnotationNormal, to_annotation
+from fishweir.algebra.annotations import to_annotation
 from fishweir.algebra.column_joins import to_column_joins
 from fishweir.algebra.columns import column_template
 from fishweir.algebra.distinct import DistinctTemplate
@@ -24,7 +24,7 @@ from fishweir.algebra.nodes import Constant, Shape
 from fishweir.algebra.normal import Normal, normal_form
 from fishweir.algebra.predicates import constant_at, to_predicates
 
-AnyNormal = Normal | JoinNormal | AnnotationNormal
+AnyNormal = Normal | JoinNormal
 
 
 MOST = 100_000

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fishweir.algebra.formula import And, Formula, RelativePath
-from fishweir.algebra.nodes import ON_CHANGE, Action, Constant, CreateQuery, Schedule, Slot, Source
+from fishweir.algebra.nodes import ON_CHANGE, Action, Constant, CreateQuery, Schedule, SideWindow, Slot, Source
 from fishweir.algebra.preferences import Preference
 from fishweir.errors import QueryError
 
@@ -49,19 +49,11 @@ class VariableCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedWindow:
-    """`last 3 months` (seconds) or `last 10 items` (items); the other is None."""
-
-    seconds: float | None
-    items: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class FeedJoin:
     """`join WINDOW on (...) with $x[condition]`. Paths of the condition begin with a step that says whose they are, the
     item's (block 0) or those of an item of the window (block 1); see `column_joins.in_block`."""
 
-    window: FeedWindow
+    window: SideWindow
     secondary: FeedUnion | FeedName
     variable: str
     condition: Formula
@@ -92,7 +84,7 @@ class Filter:
 class Annotation:
     """A join whose secondary feeds are expanded to their sources; it shares the slots of the query."""
 
-    window: FeedWindow
+    window: SideWindow
     filters: tuple[Filter, ...]
     variable: str
     condition: Formula

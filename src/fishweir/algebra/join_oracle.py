@@ -3,7 +3,11 @@
 In: a join's shape, its constants, the documents of each block's source in arrival order. Out: one result for each
 combination of documents and each binding of the variables that a result is over. With t the time of the newest
 document, each other one must be in its own window at t: at most so many seconds before t, or among the newest rows of
-its stream, seen from each of the newest. Every join strategy and the Spark job are compared with this.
+its stream, seen from each of the newest.
+
+Of a semi-join that collects, in: a selection with joins, its constants, the items of all sources with their arrival
+times. Out: the items that are results, each with all that it joins in its windows when it arrives. Every join strategy
+and the Spark job are compared with this.
 """
 
 from __future__ import annotations
@@ -16,9 +20,11 @@ from itertools import product
 from fishweir.algebra.alternatives import parts
 from fishweir.algebra.column_joins import block_of, is_between, stripped
 from fishweir.algebra.documents import Document, Element, values_at
-from fishweir.algebra.formula import And, Formula, Not, Or
+from fishweir.algebra.feeds import Annotation, Filter, Selection
+from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.joins import named, row_variables
-from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot
+from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot, Source
+from fishweir.algebra.operators import find_condition
 from fishweir.algebra.oracle import NOWHERE, Node, Order, embeddings, holds, item_holds, values_compare
 
 Binding = Mapping[str, Node]
@@ -156,17 +162,97 @@ def newer(own: Document, later: Document, documents: Sequence[Document]) -> int:
     return sum(document.timestamp <= later.timestamp for document in order[place + 1 :])
 
 
-def combination_holds(formula: Formula, constants: Sequence[Constant], roots: Sequence[Element]) -> bool:
-    """Whether documents, one of each block, satisfy a join's formula; tried atom by atom."""
+def combination_holds(
+    formula: Formula, constants: Sequence[Constant], roots: Sequence[Element], columns: bool = True
+) -> bool:
+    """Whether documents, one of each block, satisfy a join's formula; tried atom by atom. A column has one value, the
+    first; otherwise any value at a path may do."""
     match formula:
         case And(parts):
-            return all(combination_holds(part, constants, roots) for part in parts)
+            return all(combination_holds(part, constants, roots, columns) for part in parts)
         case Or(parts):
-            return any(combination_holds(part, constants, roots) for part in parts)
+            return any(combination_holds(part, constants, roots, columns) for part in parts)
         case Not(part):
-            return not combination_holds(part, constants, roots)
+            return not combination_holds(part, constants, roots, columns)
     if not is_between(formula):
-        return item_holds(stripped(formula), constants, roots[block_of(formula.path)], columns=True)
+        return item_holds(stripped(formula), constants, roots[block_of(formula.path)], columns)
     assert isinstance(formula.right, tuple)
-    left, right = (values_at(roots[block_of(path)], path[1:])[:1] for path in (formula.path, formula.right))
-    return any(values_compare(a, formula.op, b, formula.part) for a in left for b in right)
+    most = 1 if columns else None
+    left, right = (values_at(roots[block_of(path)], path[1:])[:most] for path in (formula.path, formula.right))
+    return any(_compare(a, formula, b, constants) for a in left for b in right)
+
+
+def _compare(left: str, atom: Atom, right: str, constants: Sequence[Constant]) -> bool:
+    on_texts = find_condition(atom.op)
+    if on_texts is None:
+        return values_compare(left, atom.op, right, atom.part)
+    if on_texts.share is not None:
+        share = on_texts.share if atom.threshold is None else constants[atom.threshold.index]
+        right = f"{share}\t{right}"
+    return on_texts.meaning(left, right)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrival:
+    """An item: its source, the source's place among all, its number there, and when it came."""
+
+    source: Source
+    stream: int
+    number: int
+    arrived: float
+    document: Document
+
+    @property
+    def order(self) -> tuple[float, int, int]:
+        """By time; of equal times by stream and number."""
+        return (self.document.timestamp, self.stream, self.number)
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """A result: the item, and by join the items of its annotation in order."""
+
+    item: Arrival
+    annotation: dict[int, tuple[Arrival, ...]]
+
+
+def annotate(selection: Selection, constants: Sequence[Constant], arrivals: Sequence[Arrival]) -> Iterator[Annotated]:
+    """The results of a join that collects, among all items that arrived."""
+    for item in arrivals:
+        ways = [part for part in selection.filters if _comes(part, constants, item)]
+        met = {
+            join: tuple(_met(selection.joins[join], constants, item, arrivals))
+            for join in sorted({join for part in ways for join in part.joins})
+        }
+        held = [part for part in ways if all(met[join] for join in part.joins)]
+        if held:
+            yield Annotated(item, {join: met[join] for part in held for join in sorted(part.joins)})
+
+
+def _comes(part: Filter, constants: Sequence[Constant], item: Arrival) -> bool:
+    return part.source == item.source and item_holds(part.formula, constants, item.document.root)
+
+
+def _met(
+    join: Annotation, constants: Sequence[Constant], item: Arrival, arrivals: Sequence[Arrival]
+) -> Iterator[Arrival]:
+    for other in _window(join, constants, item, arrivals):
+        if combination_holds(join.condition, constants, (item.document.root, other.document.root), columns=False):
+            yield other
+
+
+def _window(
+    join: Annotation, constants: Sequence[Constant], item: Arrival, arrivals: Sequence[Arrival]
+) -> list[Arrival]:
+    """What the window holds when the item arrives, oldest first; never the item itself."""
+    time = item.document.timestamp
+    there = [
+        one
+        for one in arrivals
+        if one is not item and one.arrived <= item.arrived and one.document.timestamp <= time
+        if any(_comes(part, constants, one) for part in join.filters)
+    ]
+    there.sort(key=lambda one: one.order)
+    assert join.window.end is not None, "a feed's window has a length"
+    reach = float(constants[join.window.end.index])
+    return there[-int(reach) :] if join.window.rows else [o for o in there if time - o.document.timestamp <= reach]

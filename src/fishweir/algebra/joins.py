@@ -3,7 +3,8 @@
 In: a Shape with several blocks. Out: a JoinTemplate, in which each side is the template of a selection, and the way
 back. A side's outputs are the nodes that a result is over: those of the reduced join graph (the nodes of value
 joins and the least common ancestors among them) and those that the output mentions. What else a block asks for
-must only be there. Queries with equal join templates differ in constants, windows and output names only.
+must only be there. Queries with equal join templates differ in constants, windows and output names only. Joins of
+feeds have the same template (annotations.py).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from fishweir.algebra.nodes import (
     MIRRORED,
@@ -30,13 +31,22 @@ from fishweir.algebra.predicates import Predicate, SlotPlace
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`left op right` between a node of one side's template and one of a later side's."""
+    """`left op right` between a value of one side and one of a later side, or that it does not hold. A value is that of
+    a tree pattern's node, or all that a feed's item has at a path, of which any may do. `share` is the place of
+    similar's threshold among the constants, -1 for the default."""
 
     left_side: int
     left: int
-    op: Operator
+    op: str
     right_side: int
     right: int
+    share: int = -1
+    positive: bool = True
+
+    @property
+    def comparison(self) -> Operator:
+        """The operator if it is not a condition on texts, as between nodes."""
+        return cast(Operator, self.op)
 
     @property
     def is_equality(self) -> bool:
@@ -50,27 +60,38 @@ def edge(one: tuple[int, int], op: Operator, two: tuple[int, int]) -> Edge:
 
 @dataclass(frozen=True, slots=True)
 class JoinTemplate:
-    """A join without names and constants. The slots of the windows are places among the constants after those of the
-    sides, in the order of the sides."""
+    """A join without names and constants. The slots of the windows, in the order of the sides, and then those of the
+    edges are places among the constants after those of the sides.
+
+    A result is a combination of documents, one of each side. Of a semi-join that collects, it is a document of the
+    first side with all that it joins in the others."""
 
     kind: ClassVar[str] = "joins"
-    collects: ClassVar[bool] = False
-    """Whether a result is a document with all that it joins, or one combination of documents."""
 
-    sides: tuple[Template, ...]
+    sides: tuple[Any, ...]
+    """Tree patterns (Template); of a semi-join that collects, feeds (annotations.Feed)."""
     edges: tuple[Edge, ...]
     windows: tuple[SideWindow, ...]
     strict: bool = False
     turn: int = 0
     """Counts the conjunctions of one query that have the same edges and conditions on the same sides."""
+    collects: tuple[int, ...] = ()
+    """Of a semi-join that collects, for each side after the first: the join of the query that it is of."""
+
+    @property
+    def is_of_two(self) -> bool:
+        """Whether its results are pairs of documents."""
+        return len(self.sides) == 2 and not self.collects
 
     @property
     def left(self) -> Template:
-        return self.sides[0]
+        left: Template = self.sides[0]
+        return left
 
     @property
     def right(self) -> Template:
         """The other side of a join of two."""
+        right: Template
         _, right = self.sides
         return right
 
@@ -79,21 +100,36 @@ class JoinTemplate:
         """By side, whether its window counts rows."""
         return tuple(window.rows for window in self.windows)
 
+    def edges_of(self, side: int) -> list[Edge]:
+        """The edges between a side and earlier ones."""
+        return [edge for edge in self.edges if edge.right_side == side]
+
     def shown(self, edge: Edge) -> str:
-        """An edge as people read it: Quotes.Symbol = Companies.Symbol. More than two sides are numbered, since a source
-        may be read several times."""
-        ends = []
-        for side, node in ((edge.left_side, edge.left), (edge.right_side, edge.right)):
-            template = self.sides[side]
-            number = f"{template.source}#{side + 1}." if len(self.sides) > 2 else ""
-            ends.append(f"{number}{dotted(template.path(node))}")
-        return f"{ends[0]} {edge.op} {ends[1]}"
+        """An edge as people read it: Quotes.Symbol = Companies.Symbol, or title = window.title. More than two sides are
+        numbered, since a source may be read several times."""
+        ends = ((edge.left_side, edge.left), (edge.right_side, edge.right))
+        left, right = (f"{self._name(side)}{dotted(self.sides[side].path(node))}" for side, node in ends)
+        return f"{'' if edge.positive else 'not '}{left} {edge.op} {right}"
+
+    def _name(self, side: int) -> str:
+        many = len(self.sides) > 2
+        if self.collects:
+            return f"window{side if many else ''}." if side else ""
+        return f"{self.sides[side].source}#{side + 1}." if many else ""
 
     @property
     def signature(self) -> str:
         """The join signature (NiagaraCQ 3.5): the inputs and the comparisons between them."""
-        edges = " and ".join(map(self.shown, self.edges)) or "true"
-        return f"{edges} in {(' followed by ' if self.strict else ' join ').join(map(str, self.sources))}"
+        inputs = [" | ".join(map(str, side.sources)) for side in self.sides]
+        return f"{self._compared()} in {(' followed by ' if self.strict else ' join ').join(inputs)}"
+
+    def _compared(self) -> str:
+        """All edges; in a semi-join that collects, a document must match in one of each join's sides."""
+        ways: dict[int, list[list[Edge]]] = {0: [list(self.edges)]} if not self.collects else {}
+        for side, join in enumerate(self.collects, 1):
+            ways.setdefault(join, []).append(self.edges_of(side))
+        shown = [[" and ".join(map(self.shown, edges)) or "true" for edges in some] for some in ways.values()]
+        return " and ".join(some[0] if len(some) == 1 else f"({' or '.join(some)})" for some in shown)
 
     @property
     def signatures(self) -> list[str]:
@@ -104,12 +140,26 @@ class JoinTemplate:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        return tuple(side.source for side in self.sides)
+        return tuple(source for side in self.sides for source in side.sources)
+
+    def awaited(self, side: int) -> Iterator[Source]:
+        """The sources whose documents those of a side wait for. What collects waits for nothing: it joins what is there
+        when it arrives."""
+        if self.collects:
+            yield from self.sides[0].meeting(side)
+        else:
+            yield from (source for i, other in enumerate(self.sides) if i != side for source in other.sources)
+
+    @property
+    def matched(self) -> int:
+        """How many of the constants, the first ones, are those of feeds, which filters match."""
+        return sum(len(side.types) for side in self.sides if side.filters)
 
     @property
     def types(self) -> tuple[str, ...]:
-        ends = {window.end.index: window.end.type for window in self.windows if window.end is not None}
-        return (*(kind for side in self.sides for kind in side.types), *(ends[i] for i in sorted(ends)))
+        own = {window.end.index: window.end.type for window in self.windows if window.end is not None}
+        own |= {edge.share: "number" for edge in self.edges if edge.share >= 0}
+        return (*(kind for side in self.sides for kind in side.types), *(own[i] for i in sorted(own)))
 
 
 @dataclass(frozen=True, slots=True)

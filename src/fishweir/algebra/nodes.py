@@ -146,10 +146,11 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class SideWindow:
-    """How long a document of one block waits for later ones of the other blocks.
+    """How long a document of one side of a join waits for later ones of the other sides.
 
-    The slot holds seconds (infinity: without end), or with `rows` how many of the newest documents of its source
-    wait. None: a document does not wait, so that it must be the newest of its result.
+    The slot holds seconds (infinity: without end), or with `rows` how many of the newest documents wait: those of a
+    block's source, or those that come by a feed. None: a document does not wait, so that it must be the newest of its
+    result.
     """
 
     end: Slot | None = None

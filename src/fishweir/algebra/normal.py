@@ -109,6 +109,8 @@ class Template:
     """Nodes in preorder, the first being the pattern's root; `outputs` are nodes."""
 
     kind: ClassVar[str] = "selections"
+    filters: ClassVar[tuple[()]] = ()
+    """As a side of a join, it is not a feed: no filters of its source match it."""
 
     source: Source
     nodes: tuple[TemplateNode, ...]
@@ -119,6 +121,10 @@ class Template:
     columns: bool = False
     """Each path is a column: of several nodes in a document only the first counts."""
     absent: tuple[AbsentTemplate, ...] = ()
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return (self.source,)
 
     @property
     def sides(self) -> tuple[Template, ...]:

@@ -184,7 +184,8 @@ def _moved(part: Filter, by: int, after: int = 0) -> Filter:
 
 def _annotation(join: Annotation, by: int) -> Annotation:
     filters = tuple(_moved(part, by) for part in join.filters)
-    return replace(join, filters=filters, condition=shifted(join.condition, by))
+    window = replace(join.window, end=join.window.end and _later(join.window.end, by))
+    return replace(join, window=window, filters=filters, condition=shifted(join.condition, by))
 
 
 def shifted(formula: Formula, by: int) -> Formula:

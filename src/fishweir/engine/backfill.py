@@ -254,11 +254,9 @@ def _decided_by(query: Query) -> str | None:
 def _patience(query: Query) -> float:
     """The order of magnitude of a query's windows: a query that waits for years must not prolong the run of others."""
     shape = query.shape
-    if isinstance(shape, Shape):
-        slots = [window.end for window in shape.windows if window.end is not None and not window.rows]
-        seconds = [float(query.constants[slot.index]) for slot in slots]
-    else:
-        seconds = [join.window.seconds or 0.0 for join in getattr(shape, "joins", ())]
+    windows = shape.windows if isinstance(shape, Shape) else [join.window for join in getattr(shape, "joins", ())]
+    slots = [window.end for window in windows if window.end is not None and not window.rows]
+    seconds = [float(query.constants[slot.index]) for slot in slots]
     return math.ceil(math.log10(max([1.0, *seconds]))) if math.inf not in seconds else math.inf
 
 

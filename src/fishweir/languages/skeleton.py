@@ -20,7 +20,7 @@ from fishweir.algebra.nodes import Constant, CreateQuery, Schedule
 from fishweir.algebra.operators import keywords
 from fishweir.languages.lexical import COMMENT, NAME, OPENING_QUOTES, QUOTED, TEXT, to_constant, unquote
 from fishweir.languages.parsed import AnyParsed, AnyPlace
-from fishweir.languages.roses.literals import READERS
+from fishweir.languages.roses.literals import READERS, to_amount
 from fishweir.languages.statement_text import Rejected
 from fishweir.languages.times import BadTime, parse_window
 
@@ -86,6 +86,17 @@ class _Interval:
         amount = to_constant(literal)
         seconds = None if amount is None else amount * self.unit
         return seconds if seconds is not None and 0 <= seconds < math.inf else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Reads the amount of an interval that is longer than 0, as RoSeS writes it."""
+
+    unit: float
+
+    def __call__(self, literal: str) -> Constant | None:
+        amount = to_amount(literal)
+        return amount * self.unit if amount is not None and 0 < amount * self.unit < math.inf else None
 
 
 class Cut(NamedTuple):
@@ -246,8 +257,8 @@ def _schedule(query: AnyParsed, now: float) -> Schedule | None:
 
 
 def _reader(place: AnyPlace) -> Reader:
-    if place.kind == "interval":
-        return _Interval(place.unit)
+    if place.kind in ("interval", "span"):
+        return (_Interval if place.kind == "interval" else _Span)(place.unit)
     return _READERS[place.kind]
 
 

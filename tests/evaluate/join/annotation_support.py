@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fishweir.algebra.annotation_oracle import Arrival, annotate
 from fishweir.algebra.annotations import to_annotation
 from fishweir.algebra.clauses import constants_of
 from fishweir.algebra.documents import Document, parse_document
+from fishweir.algebra.join_oracle import Arrival, annotate
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.stage import JoinStage

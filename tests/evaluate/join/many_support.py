@@ -11,11 +11,10 @@ from fishweir.algebra.clauses import constants_of, has_several, to_normals
 from fishweir.algebra.join_oracle import evaluate_join
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.group import Batch
-from fishweir.evaluate.join.join_tables import build_join
+from fishweir.evaluate.join.join_tables import build_join, merge_tables
 from fishweir.evaluate.join.many.mjoin import find_many
 from fishweir.evaluate.join.operators import MultiwayJoins
 from fishweir.evaluate.join.pairing import RunContext
-from fishweir.evaluate.join.query_tables import merge_tables
 from fishweir.evaluate.join.stage import JoinStage, batch_run
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.languages.script import parse_script

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import assume, given
 
 from fishweir.algebra.column_joins import in_block
-from fishweir.algebra.feeds import Annotation, FeedWindow, Filter, Selection
+from fishweir.algebra.feeds import Annotation, Filter, Selection
 from fishweir.algebra.formula import And, Atom, Not, Or, to_dnf
-from fishweir.algebra.nodes import Slot, Source, Step
+from fishweir.algebra.nodes import SideWindow, Slot, Source, Step
 from fishweir.evaluate.join.annotations.item_views import IN_WINDOWS
 from fishweir.evaluate.watermarks import Watermarks
 from tests import strategies as st
@@ -111,20 +111,12 @@ class _Query:
         return pair(path, op, path)
 
     def join(self):
-        window = self.draw(
-            st.sampled_from(
-                [
-                    FeedWindow(1.0, None),
-                    FeedWindow(2.0, None),
-                    FeedWindow(100.0, None),
-                    FeedWindow(None, 1),
-                    FeedWindow(None, 2),
-                    FeedWindow(None, 50),
-                ]
-            )
+        rows, length = self.draw(
+            st.sampled_from([(False, 1.0), (False, 2.0), (False, 100.0), (True, 1.0), (True, 2.0), (True, 50.0)])
         )
+        window = SideWindow(self.slot(length), rows)
         shared = (Filter(Source("B"), And()), Filter(Source("C"), Atom(LINK, "exists")))
-        condition = self.linked(window.items is None)
+        condition = self.linked(not rows)
         return Annotation(window, shared if self.draw(st.booleans()) else self.filters(), "x", condition)
 
     def linked(self, by_time):
@@ -192,13 +184,13 @@ def test_windows_over_the_same_items_are_one():
         (
             Selection(
                 (Filter(Source("A"), Atom(TITLE, "contains", Slot(0, "string")), (0,)),),
-                joins=(Annotation(FeedWindow(*span), window, "x", similar),),
+                joins=(Annotation(SideWindow(Slot(2, "number"), rows), window, "x", similar),),
             ),
-            (word, share),
+            (word, share, length),
         )
         for word in WORDS
         for share in (0.3, 0.9)
-        for span in ((2.0, None), (None, 1), (None, 3))
+        for rows, length in ((False, 2.0), (True, 1.0), (True, 3.0))
     ]
     titles = ["rock live", "Muse live", "rock", "Muse rock live", "live"]
     long = [("AB"[i % 2], f"<item><title>{titles[i % 5]}</title></item>", float(i)) for i in range(30)]
@@ -218,7 +210,7 @@ def test_windows_over_the_same_items_are_one():
     for dead in range(len(some)):
         left = [row for row in found if row[0] >= dead]
         assert found_by(segment, arrived) == left
-        assert len(np.unique(np.concatenate([table.windows(0) for table in annotations_in(segment)]))) == 1
+        assert len(np.unique(np.concatenate([table.collected[0] for table in annotations_in(segment)]))) == 1
         segment = merged([segment], [dead])
     assert not segment.groups
 
@@ -227,10 +219,10 @@ def test_what_no_window_holds_is_left_out():
     """A window of seconds and one of items, each over a long run: what is retained does not grow."""
     equal = pair(TITLE, "=", TITLE)
     joins = (
-        Annotation(FeedWindow(10_000.0, None), (Filter(Source("B"), And()),), "x", equal),
-        Annotation(FeedWindow(None, 4), (Filter(Source("C"), And()),), "x", equal),
+        Annotation(SideWindow(Slot(0, "number")), (Filter(Source("B"), And()),), "x", equal),
+        Annotation(SideWindow(Slot(1, "number"), rows=True), (Filter(Source("C"), And()),), "x", equal),
     )
-    query = Selection((Filter(Source("A"), And(), (0, 1)),), joins=joins), ()
+    query = Selection((Filter(Source("A"), And(), (0, 1)),), joins=joins), (10_000.0, 4.0)
     long = [(SOURCES[i % 3], "<item><title>x</title></item>", 1000.0 * i) for i in range(300)]
     arrived = arrivals(long, range(0, 300, 9))
     sizes = []
@@ -246,8 +238,8 @@ def test_what_no_window_holds_is_left_out():
 
 def test_a_title_without_words_is_contained_in_none():
     contains = pair(TITLE, "contains", TITLE)
-    joins = (Annotation(FeedWindow(9.0, None), (Filter(Source("B"), And()),), "x", contains),)
-    query = Selection((Filter(Source("A"), And(), (0,)),), joins=joins), ()
+    joins = (Annotation(SideWindow(Slot(0, "number")), (Filter(Source("B"), And()),), "x", contains),)
+    query = Selection((Filter(Source("A"), And(), (0,)),), joins=joins), (9.0,)
     titles = [("B", "", 0.0), ("B", "...", 0.0), ("B", "rock", 0.0), ("A", "a rock concert", 1.0), ("A", "", 1.0)]
     arrived = arrivals([(source, f"<item><title>{title}</title></item>", at) for source, title, at in titles], [5])
     found = found_by(segment_of([query]), arrived)
@@ -259,11 +251,11 @@ def test_items_wait_for_the_streams_of_their_own_queries():
     """A stream that lags behind holds up the windows of its own queries alone."""
     equal = pair(TITLE, "=", TITLE)
 
-    def joined(item, window, span):
-        join = Annotation(FeedWindow(*span), (Filter(Source(window), And()),), "x", equal)
-        return Selection((Filter(Source(item), And(), (0,)),), joins=(join,)), ()
+    def joined(item, window, length, rows=False):
+        join = Annotation(SideWindow(Slot(0, "number"), rows), (Filter(Source(window), And()),), "x", equal)
+        return Selection((Filter(Source(item), And(), (0,)),), joins=(join,)), (length,)
 
-    some = [joined("A", "B", (10.0, None)), joined("C", "A", (10.0, None)), joined("A", "A", (None, 2))]
+    some = [joined("A", "B", 10.0), joined("C", "A", 10.0), joined("A", "A", 2.0, rows=True)]
     titles = [(SOURCES[i % 2], "<item><title>x</title></item>", float(i)) for i in range(100)]
     kept = {}
 

@@ -46,7 +46,7 @@ def bound_nodes(
 def _holds(edge: Edge, some: Sequence[Row]) -> bool:
     left, right = some[edge.left_side][1][edge.left], some[edge.right_side][1][edge.right]
     kind = 0 if is_hashed(edge) else 1
-    return bool(COMPARE[edge.op](left[kind], right[kind]))
+    return bool(COMPARE[edge.comparison](left[kind], right[kind]))
 
 
 def _rows(template: Template, table: Any, compared: tuple[int, ...], document: Walk) -> Iterator[Row]:

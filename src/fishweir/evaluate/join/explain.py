@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.normal import dotted
 from fishweir.evaluate.group import Described, Explained, Placed
+from fishweir.evaluate.join.annotations.explain import explain_feeds
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.placement import costs, is_counted, is_movable
 from fishweir.evaluate.join.shape_rule import by_anchor, shape_costs
@@ -21,26 +22,30 @@ def explain_join(number: int, template: JoinTemplate, constants: Sequence[Consta
     placed = [(bundle, table) for bundle in about.bundles for table in bundle.groups]
     mine = ((b, t) for b, t in placed if t.template == template and number in t.numbers)  # type: ignore[attr-defined]
     found: tuple[Placed, Any] | None = next(mine, None)
-    lines = [f"  reads     {', '.join(map(str, template.sources))}", *_sides(template)]
+    lines = [*(explain_feeds(template, constants) if template.collects else _patterns(template))]
     if found is None or about.dropped is not None:
         return [*lines, f"  dropped   by change {about.dropped}"]
-    for side in dict.fromkeys(template.sides):
-        lines += explain_reached(side.source, template_paths(side), about.walked)
+    if not template.collects:
+        for side in dict.fromkeys(template.sides):
+            lines += explain_reached(side.source, template_paths(side), about.walked)
+        lines.append(f"  window    {_window(template, constants)}")
     tables: list[Any] = [table for _, table in placed]
     group = [t for t in tables if t.template.signature == template.signature]
-    lines += [f"  window    {_window(template, constants)}", "  group", f"    signature {template.signature}"]
-    lines += [*_sizes(group), *_decided(found[0], found[1], about.statistics)]
-    return [*lines, f"  sees      {_results(template)} whose earliest document arrived after its registration"]
+    lines += ["  group", f"    signature {template.signature}", *_sizes(group)]
+    lines += _decided(found[0], found[1], about.statistics)
+    return [*lines, f"  sees      {_seen(template)} arrived after its registration"]
 
 
-def _sides(template: JoinTemplate) -> list[str]:
-    if len(template.sides) == 2:
-        return [f"  left      {template.left}", f"  right     {template.right}"]
-    return [f"  side {i}    {side}" for i, side in enumerate(template.sides, 1)]
+def _patterns(template: JoinTemplate) -> Iterator[str]:
+    yield f"  reads     {', '.join(map(str, template.sources))}"
+    for i, side in enumerate(template.sides, 1):
+        yield f"  {('left', 'right')[i - 1] if template.is_of_two else f'side {i}':<9} {side}"
 
 
-def _results(template: JoinTemplate) -> str:
-    return "pairs" if len(template.sides) == 2 else "combinations"
+def _seen(template: JoinTemplate) -> str:
+    if template.collects:
+        return "items of its windows that"
+    return f"{'pairs' if template.is_of_two else 'combinations'} whose earliest document"
 
 
 HOW = {
@@ -48,6 +53,7 @@ HOW = {
     "shapes": "by a hash join of its shape, over all its equalities together",
     "rows": "row by row: constants, comparisons or columns in addition to the equalities",
     "mjoin": "side by side from each new document: equal values first, else what leaves fewest",
+    "windows": "item by item, with all that its windows hold",
 }
 
 
@@ -55,12 +61,12 @@ def _decided(placed: Placed, table: Any, statistics: Statistics) -> list[str]:
     strategy, lines = placed.bundle.strategy, list[str]()
     if strategy == "shapes":
         lines.append(_by_shape(placed, table, statistics))
-    elif len(table.template.sides) == 2:
+    elif table.is_of_two:
         lines.append(_anchor(table, statistics))
     lines.append(f"    decided   {HOW.get(strategy, f'by the strategy {strategy}')}")
-    if not any(side.conditions for side in table.template.sides):
+    if not any(side.types for side in table.template.sides):
         return lines
-    if len(table.template.sides) > 2:
+    if not table.is_of_two:
         return [*lines, "    constants below the join, on documents"]
     return [*lines, _placement(table, statistics)]
 
@@ -86,8 +92,11 @@ def _placement(table: JoinTable, statistics: Statistics) -> str:
 
 def _sizes(group: Sequence[Any]) -> list[str]:
     shapes = len({table.template for table in group})
-    kept = ("values", "pair") if len(group[0].template.sides) == 2 else ("rows", "combination")
+    template = group[0].template
+    kept = ("values", "pair") if template.is_of_two else ("rows", "combination")
     shared = f"the walk of the document, the retained {kept[0]}, one look-up per value, one row per {kept[1]}"
+    if template.collects:
+        shared = "the walk of the item, the filters of its source, the windows' values, one look-up per value"
     return [
         f"    size      queries: {sum(table.size for table in group):,}, shapes: {shapes:,}",
         f"    shared    {shared}",
@@ -95,7 +104,7 @@ def _sizes(group: Sequence[Any]) -> list[str]:
 
 
 def _window(template: JoinTemplate, constants: Sequence[Constant]) -> str:
-    names = ("left", "right") if len(template.sides) == 2 else tuple(map(str, template.sources))
+    names = ("left", "right") if template.is_of_two else tuple(map(str, template.sources))
     return ", ".join(
         f"{side} waits {constants[window.end.index]:g} {'rows' if window.rows else 's'}"
         for side, window in zip(names, template.windows, strict=True)

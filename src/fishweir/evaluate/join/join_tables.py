@@ -4,7 +4,7 @@ In: the query numbers and constants of one join template. Out: the reaches of ea
 of the sides, and the state that the sides keep of documents. The anchor of a two-way join is the equality that is
 enumerated: the most selective one by the current statistics (-1 if there is none). The rules decide which strategy
 evaluates a table (plan/rules.py). Each strategy builds its own structure from it: EdgeSets, RowJoin (rows/),
-MultiwayJoin (many/).
+MultiwayJoin (many/), Links (annotations/). Tables of several segments with the same merge key are merged.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import permutations
-from typing import Any
+from itertools import chain
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.algebra.codec import to_json
+from fishweir.algebra.annotations import ROLES
+from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.joins import Edge, JoinTemplate
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template, dotted
 from fishweir.evaluate.arrays import Column, Ints, take, to_column
+from fishweir.evaluate.join.annotations.feed_sides import with_sides
 from fishweir.evaluate.join.placement import is_better_above
-from fishweir.evaluate.join.query_tables import QueryTable, read_columns
 from fishweir.evaluate.join.variables import Variable, kept_nodes, key_of, side_paths, together, variables_in
 from fishweir.evaluate.query_rows import QueryRow, by_template
 from fishweir.evaluate.select.anchors import Anchor, choose_anchor
-from fishweir.evaluate.select.constant_tables import Table, build_table
+from fishweir.evaluate.select.constant_tables import Table, build_table, concatenated
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 from fishweir.evaluate.witnesses.path_tables import Path
 
@@ -38,8 +39,11 @@ Value = tuple[int, bool]
 
 
 @dataclass(frozen=True)
-class JoinTable(QueryTable):
-    """The queries of a join whose results are combinations of documents."""
+class JoinTable:
+    """`numbers` and `columns` have one row per query, ordered by number. The columns hold the constants that the join
+    compares itself, then the sides of its windows that filters match (annotations/feed_sides.py)."""
+
+    kind: ClassVar[str] = "joins"
 
     template: JoinTemplate
     anchor: int
@@ -49,12 +53,43 @@ class JoinTable(QueryTable):
     """Whether constants are checked on the joined pairs instead of on documents (placement.py)."""
 
     @property
+    def size(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def members(self) -> Ints:
+        return self.numbers
+
+    def positions_of(self, number: int) -> Ints:
+        return np.flatnonzero(self.numbers == number)
+
+    @property
     def sources(self) -> tuple[Source, ...]:
         return self.template.sources
 
     @property
     def is_of_two(self) -> bool:
-        return len(self.template.sides) == 2
+        return self.template.is_of_two
+
+    def constant(self, place: int) -> Column:
+        """One of the constants that the join compares itself, of each query."""
+        return self.columns[place - self.template.matched]
+
+    @property
+    def collected(self) -> tuple[Ints, ...]:
+        """The sides of the queries' windows, by window: those of feeds, which filters match."""
+        return self.columns[len(self.columns) - len(self.template.collects) :]  # type: ignore[return-value]
+
+    @property
+    def collecting(self) -> tuple[Ints, ...]:
+        """The sides of the items that collect, by role."""
+        roles = self.template.sides[0].roles if self.template.collects else ()
+        return tuple(self.numbers * ROLES + role for role in range(len(roles)))
+
+    @property
+    def matched_sides(self) -> Ints:
+        """Its sides that another kind matches."""
+        return np.unique(np.concatenate([np.empty(0, np.int64), *self.collected, *self.collecting]))
 
     @cached_property
     def keys(self) -> tuple[int, ...]:
@@ -63,12 +98,13 @@ class JoinTable(QueryTable):
         once."""
         whole = [to_json(self.template), self.anchor, self.above]
         return tuple(
-            key_of(json.dumps([i, *whole] if self.is_of_two or side.conditions else [to_json(side), self.values[i]]))
+            key_of(json.dumps([i, *whole] if self.is_of_two or side.types else [to_json(side), self.values[i]]))
             for i, side in enumerate(self.template.sides)
         )
 
     @property
     def is_plain(self) -> bool:
+        """Whether the set of equal values of two documents decides: no constants, no other comparisons."""
         return (
             self.is_of_two
             and self.anchor >= 0
@@ -79,17 +115,26 @@ class JoinTable(QueryTable):
 
     @property
     def merge_key(self) -> tuple[JoinTemplate, int, bool]:
+        """The common properties of the queries of one table."""
         return self.template, self.anchor, self.above
 
     def header(self) -> Any:
         return [to_json(self.template), self.anchor, self.above]
 
+    def arrays(self) -> dict[str, Any]:
+        return {"numbers": self.numbers} | {f"column{i}": column for i, column in enumerate(self.columns)}
+
     def paths(self, sources: Sequence[Source]) -> dict[Path, bool]:
-        return together(
-            side_paths(template, self.kept(side), self.joined(side))
-            for side, template in enumerate(self.template.sides)
-            if template.source in sources
-        )
+        """The paths to find in some sources' documents, each with a flag: whether its values are read. The filters of
+        feeds add their own."""
+        own = (i for i, side in enumerate(self.template.sides) if not set(sources).isdisjoint(side.sources))
+        return together(map(self._walked, own))
+
+    def _walked(self, side: int) -> dict[Path, bool]:
+        template = self.template.sides[side]
+        if template.filters:
+            return {template.path(value): True for value in self.joined(side)}
+        return side_paths(template, self.kept(side), self.joined(side))
 
     @cached_property
     def values(self) -> tuple[tuple[Value, ...], ...]:
@@ -129,13 +174,18 @@ class JoinTable(QueryTable):
         """How long the documents of each side wait for later ones, by query, in seconds or rows; -1 if they do not
         wait."""
         windows = self.template.windows
-        ends = (np.full(self.size, -1.0) if w.end is None else self.columns[w.end.index] for w in windows)
+        ends = (np.full(self.size, -1.0) if w.end is None else self.constant(w.end.index) for w in windows)
         return tuple(np.asarray(end, np.float64) for end in ends)
 
     def waiting(self) -> Iterator[tuple[Source, Source, bool, NDArray[np.float64]]]:
-        for side, other in permutations(range(len(self.sources)), 2):
-            reaches = np.maximum(self.reaches[side], 0.0)
-            yield self.sources[side], self.sources[other], self.template.counts_rows[side], reaches
+        """How long documents of a source wait for those of another, by query: in rows, or in seconds. The rows of a
+        feed are not those of its source: the lists of its rows determine how many documents it holds."""
+        template = self.template
+        for i, side in enumerate(template.sides):
+            rows, reaches = template.counts_rows[i], np.maximum(self.reaches[i], 0.0)
+            if rows and side.filters:
+                rows, reaches = False, np.full(self.size, np.inf)
+            yield from ((source, other, rows, reaches) for source in side.sources for other in template.awaited(i))
 
     @cached_property
     def sides(self) -> tuple[Table, ...]:
@@ -179,7 +229,10 @@ def side_tables(template: JoinTemplate, numbers: Ints, columns: Sequence[Column]
 
 
 def to_columns(template: JoinTemplate, rows: Sequence[Sequence[Constant]]) -> tuple[Column, ...]:
-    return tuple(to_column(v, kind) for kind, v in zip(template.types, zip(*rows, strict=True), strict=True))
+    types = template.types[template.matched :]
+    columns = list(zip(*rows, strict=True))
+    constants = (to_column(values, kind) for values, kind in zip(columns, types, strict=False))
+    return *constants, *(np.array(sides, np.int64) for sides in columns[len(types) :])
 
 
 def build_join(
@@ -188,7 +241,7 @@ def build_join(
     own = np.array(numbers, dtype=np.int64)
     order = np.argsort(own, kind="stable")
     columns = tuple(take(column, order) for column in to_columns(template, rows))
-    if len(template.sides) > 2:
+    if not template.is_of_two:
         return JoinTable(template, -1, own[order], columns)
     anchor = choose_edge(template, statistics)
     return JoinTable(template, anchor, own[order], columns, is_better_above(template, anchor, columns, statistics))
@@ -196,7 +249,22 @@ def build_join(
 
 def build_joins(rows: Iterable[QueryRow], statistics: Statistics) -> list[JoinTable]:
     """Builds a table for each template."""
-    return [build_join(template, *columns, statistics) for template, columns in by_template(rows).items()]
+    rows = list(rows)
+    combining, collecting = ([row for row in rows if bool(row[1].collects) is collects] for collects in (False, True))
+    grouped = by_template(chain(combining, with_sides(collecting)))
+    return [build_join(template, *columns, statistics) for template, columns in grouped.items()]
+
+
+def merge_tables(tables: Sequence[JoinTable], dropped: Ints) -> JoinTable | None:
+    """Merges several tables with the same merge key, without the dropped queries; None if no query is left."""
+    numbers = np.concatenate([table.numbers for table in tables])
+    keep = np.flatnonzero(~np.isin(numbers, dropped))
+    keep = keep[np.argsort(numbers[keep], kind="stable")]
+    if not len(keep):
+        return None
+    columns = zip(*(table.columns for table in tables), strict=True)
+    merged = tuple(take(concatenated(parts), keep) for parts in columns)
+    return replace(tables[0], numbers=numbers[keep], columns=merged)
 
 
 def choose_edge(template: JoinTemplate, statistics: Statistics) -> int:
@@ -215,9 +283,9 @@ def choose_edge(template: JoinTemplate, statistics: Statistics) -> int:
     return max(equalities, key=most)[0]
 
 
-def join_from_arrays(template: JoinTemplate, header: Sequence[Any], arrays: Mapping[str, Any]) -> JoinTable:
-    numbers, columns = read_columns(arrays)
-    return JoinTable(template, header[1], numbers, columns, header[2])
+def join_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> JoinTable:
+    columns = tuple(arrays[f"column{i}"] for i in range(len(arrays) - 1))
+    return JoinTable(from_json(header[0]), header[1], arrays["numbers"], columns, header[2])
 
 
 def variables_of(tables: Sequence[JoinTable]) -> Iterator[tuple[Variable, bool]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, partial
-from typing import Generic, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from fishweir.evaluate.join.many.partial import Combinations
 from fishweir.evaluate.join.many.side_views import many_rows
 from fishweir.evaluate.join.pairing import PairBlock, RunContext, find_pairs, gathered
 from fishweir.evaluate.join.pairs import SetPairs, UnverifiedPairs, join_runs
-from fishweir.evaluate.join.query_tables import AnyTable, QueryTable
 from fishweir.evaluate.join.rows.probing import Joined, join_rows
 from fishweir.evaluate.join.rows.row_joins import RowJoin, row_joins
 from fishweir.evaluate.join.rows.verifying import verify
@@ -89,7 +88,7 @@ class JoinOperator(Protocol):
     def order(self) -> ProbeOrder: ...
 
     @property
-    def tables(self) -> Sequence[QueryTable]: ...
+    def tables(self) -> Sequence[JoinTable]: ...
 
     @property
     def sources(self) -> frozenset[Source]: ...
@@ -114,12 +113,12 @@ class JoinOperator(Protocol):
         them."""
 
 
-class Joins(ABC, Generic[AnyTable]):
+class Joins(ABC):
     """Join tables that one strategy evaluates."""
 
     keeps_all: bool = True
 
-    def __init__(self, tables: Sequence[AnyTable]) -> None:
+    def __init__(self, tables: Sequence[JoinTable]) -> None:
         self.tables = tuple(tables)
 
     @cached_property
@@ -168,7 +167,7 @@ class Joins(ABC, Generic[AnyTable]):
     def find(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[ResultRows]: ...
 
 
-class JoinsOfTwo(Joins[JoinTable]):
+class JoinsOfTwo(Joins):
     """Joins whose results are pairs of documents."""
 
     @abstractmethod
@@ -233,7 +232,7 @@ class JoinsByRows(JoinsOfTwo):
         return join_rows(self.by_rows, new, old, part, parts, known.ranks)
 
 
-class MultiwayJoins(Joins[JoinTable]):
+class MultiwayJoins(Joins):
     """Joins of any number of streams, each table by itself."""
 
     def __init__(self, tables: Sequence[JoinTable]) -> None:

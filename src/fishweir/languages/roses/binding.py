@@ -21,14 +21,13 @@ from fishweir.algebra.feeds import (
     FeedName,
     FeedQuery,
     FeedUnion,
-    FeedWindow,
     VariableCondition,
 )
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or, Part, RelativePath, atoms_of, with_atoms
-from fishweir.algebra.nodes import MIRRORED, Operator, Slot, Step
+from fishweir.algebra.nodes import MIRRORED, Operator, SideWindow, Slot, Step
 from fishweir.algebra.operators import Condition, condition_written
 from fishweir.languages.lexical import to_operator
-from fishweir.languages.roses.literals import KINDS, Constants, Kind, Parsed, to_seconds
+from fishweir.languages.roses.literals import KINDS, Constants, Kind, LiteralPlace, Parsed, to_seconds
 from fishweir.languages.roses.syntax import (
     AtomSyntax,
     BooleanSyntax,
@@ -46,7 +45,7 @@ from fishweir.languages.roses.syntax import (
 )
 from fishweir.languages.schedule import Clauses, plain
 from fishweir.languages.statement_text import Rejected
-from fishweir.languages.times import BadTime, parse_interval
+from fishweir.languages.times import UNITS, BadTime, parse_interval
 
 _PARTS = ("year", "month", "day", "hour")
 _ORDER = ("<", "<=", ">", ">=")
@@ -115,7 +114,7 @@ class _Binder:
         return str(token[1:])
 
     def _join(self, join: JoinSyntax, primary: set[str], whole: str) -> FeedJoin:
-        window = _window(join.window)
+        window = self._window(join.window)
         secondary = self._union(join.secondary)
         variable = whole if join.variable is None else self._known(join.variable, primary)
         condition = _formula(join.condition, lambda leaf: self._link(leaf, window))
@@ -123,15 +122,37 @@ class _Binder:
             raise Rejected(_COMPARES, start_of(join.keyword))
         return FeedJoin(window, secondary, variable, condition)
 
-    def _link(self, leaf: LeafSyntax, window: FeedWindow) -> Formula:
+    def _window(self, window: WindowSyntax) -> SideWindow:
+        """The window: a number of items, or else a time. Its length is a constant unless it is `last item` or the
+        like."""
+        amount, unit, start = window.amount, window.unit, start_of(window.first)
+        end = start + len(window.first)
+        if unit is not None and unit.lower() in ("item", "items"):
+            items = 1.0 if amount is None else float(amount)
+            if items < 1 or not items.is_integer():
+                raise Rejected(f"a window contains at least one whole item, not {amount}", start)
+            place = LiteralPlace(start, end, "keyword" if amount is None else "items")
+            return SideWindow(self._constants.placed(items, place), rows=True)
+        try:
+            seconds = parse_interval(" ".join(str(word) for word in (amount, unit) if word is not None))
+        except BadTime as error:
+            reason = str(error) + (", or items" if "unit of time" in str(error) else "")
+            raise Rejected(reason, start_of(unit or window.first)) from None
+        if seconds == 0:
+            raise Rejected("the window is empty", start)
+        one = UNITS["s" if unit is None else unit.lower()]
+        place = LiteralPlace(start, end, "keyword") if amount is None else LiteralPlace(start, end, "span", one)
+        return SideWindow(self._constants.placed(seconds, place))
+
+    def _link(self, leaf: LeafSyntax, window: SideWindow) -> Formula:
         """A condition of a join, between an item and an item of the window, or on only one of them."""
         return self._pair(leaf) if isinstance(leaf, PairSyntax) else self._on_one(leaf, window)
 
-    def _on_one(self, atom: AtomSyntax, window: FeedWindow) -> Formula:
+    def _on_one(self, atom: AtomSyntax, window: SideWindow) -> Formula:
         """`title contains 'rock'` applies to the item, `window.title contains 'rock'` to an item of the window."""
         operand, block = atom.operand, 0
         if operand is not None and _is_window(operand.attribute):
-            if window.items is not None:
+            if window.rows:
                 reason = "a window of items has no condition on its items alone, since it would change which they are"
                 raise Rejected(f"{reason}: put it on the feed, in the where clause", start_of(operand.attribute))
             name = operand.attribute.partition(".")[2]
@@ -208,24 +229,6 @@ def _formula(condition: ConditionSyntax, leaf: Callable[[LeafSyntax], Formula]) 
 def _speaks_of_all(publication: PublicationSyntax) -> bool:
     joins, where = publication.joins, publication.where
     return any(join.variable is None for join in joins) or any(part.variable is None for part in where)
-
-
-def _window(window: WindowSyntax) -> FeedWindow:
-    """The window: a number of items, or else a time."""
-    amount, unit = window.amount, window.unit
-    if unit is not None and unit.lower() in ("item", "items"):
-        items = 1.0 if amount is None else float(amount)
-        if items < 1 or not items.is_integer():
-            raise Rejected(f"a window contains at least one whole item, not {amount}", start_of(window.first))
-        return FeedWindow(None, int(items))
-    try:
-        seconds = parse_interval(" ".join(str(word) for word in (amount, unit) if word is not None))
-    except BadTime as error:
-        reason = str(error) + (", or items" if "unit of time" in str(error) else "")
-        raise Rejected(reason, start_of(unit or window.first)) from None
-    if seconds == 0:
-        raise Rejected("the window is empty", start_of(window.first))
-    return FeedWindow(seconds, None)
 
 
 def _operator(token: Token) -> str:

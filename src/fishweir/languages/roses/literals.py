@@ -21,12 +21,13 @@ from fishweir.languages.statement_text import Rejected
 
 Kind = Literal[
     "quoted", "number", "time", "untimed", "words", "link", "share", "string", "date", "keyword", "interval", "count",
-    "string words", "string link",
+    "items", "span", "string words", "string link",
 ]  # fmt: skip
 ShapeType = TypeVar("ShapeType")
 
 _DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+)?\s*(?:Z|[+-]\d{2}(?::?\d{2})?)?\s*", re.ASCII | re.IGNORECASE)
 _NUMBER = re.compile(NUMBER)
+_AMOUNT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _WORD = re.compile(r"\w")
 
 
@@ -93,10 +94,20 @@ def _count(literal: str) -> float | None:
     return number if number is not None and number >= 1 and number.is_integer() else None
 
 
+def to_amount(literal: str) -> float | None:
+    """The number of a window, which has no exponent in RoSeS."""
+    return float(literal) if _AMOUNT.fullmatch(literal) else None
+
+
+def _items(literal: str) -> float | None:
+    number = to_amount(literal)
+    return number if number is not None and number >= 1 and number.is_integer() else None
+
+
 READERS: dict[Kind, Callable[[str], Constant | None]] = {
     "quoted": _quoted, "number": _number, "time": _time, "untimed": _untimed,
     "words": _words, "link": _link, "share": _share, "string": _string, "date": _date, "keyword": _keyword,
-    "count": _count, "string words": _string_words, "string link": _string_link,
+    "count": _count, "items": _items, "string words": _string_words, "string link": _string_link,
 }  # fmt: skip
 REFUSALS: dict[Kind, str] = {
     "quoted": "expected quoted text, found {}",

@@ -170,6 +170,6 @@ class Sequential(RelationalJoin):
             left, right = self.values[pair[0], row[edge.left]], self.values[pair[1], row[edge.right]]
             place = 0 if edge.op in ("=", "!=") else 1
             a, b = left[place], right[place]
-            if a is None or b is None or not COMPARE[edge.op](a, b):
+            if a is None or b is None or not COMPARE[edge.comparison](a, b):
                 return False
         return True

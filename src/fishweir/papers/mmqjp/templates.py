@@ -154,7 +154,7 @@ def _structure(minor: JoinGraph) -> Structure:
     lefts = len(minor.left)
     parents = [node.parent for node in minor.left]
     parents += [node.parent + lefts if node.parent >= 0 else -1 for node in minor.right]
-    edges = tuple((edge.left, edge.op, edge.right + lefts) for edge in minor.edges)
+    edges = tuple((edge.left, edge.comparison, edge.right + lefts) for edge in minor.edges)
     marked = tuple(i for i, node in enumerate((*minor.left, *minor.right)) if node.is_shown)
     return Structure(tuple(parents), lefts, edges, marked)
 

@@ -1,8 +1,8 @@
 """Annotation joins as an operator of the join stage: semi-joins that collect their matches (RoSeS 3.2).
 
-In: the annotation tables of a segment. Out: the state of items as rows of runs (lists of the sides that an item belongs
-to, and the features that are compared), its retention, and for the items of a micro-batch the matches in their windows,
-each item with everything that it joins.
+In: the tables of a segment's joins that collect. Out: the state of items as rows of runs (lists of the sides that an
+item belongs to, and the features that are compared), its retention, and for the items of a micro-batch the matches in
+their windows, each item with everything that it joins.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.annotations.annotating import Annotated, annotate
-from fishweir.evaluate.join.annotations.annotation_tables import AnnotationTable
 from fishweir.evaluate.join.annotations.comparisons import compared
 from fishweir.evaluate.join.annotations.features import Feature, listed_rows
 from fishweir.evaluate.join.annotations.item_views import IN_WINDOWS, TO_ANNOTATE, ItemView, item_view, place_of
 from fishweir.evaluate.join.annotations.links import Links
 from fishweir.evaluate.join.annotations.retention import Reaches
+from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.operators import Joins, ProbeOrder, RowSide
 from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.state import Run, SideRows
@@ -30,7 +30,7 @@ from fishweir.evaluate.results import ResultRows, result_batch, to_lists
 from fishweir.evaluate.watermarks import Watermarks
 
 
-class AnnotationJoins(Joins[AnnotationTable]):
+class AnnotationJoins(Joins):
     """All annotation joins of a segment. Windows over the same items are shared, and so are equal comparisons."""
 
     keeps_all = False
@@ -39,7 +39,7 @@ class AnnotationJoins(Joins[AnnotationTable]):
     def order(self) -> ProbeOrder:
         return ProbeOrder.ARRIVAL
 
-    def __init__(self, tables: Sequence[AnnotationTable]) -> None:
+    def __init__(self, tables: Sequence[JoinTable]) -> None:
         super().__init__(tables)
         self.links = Links(self.tables)
 
@@ -57,11 +57,10 @@ class AnnotationJoins(Joins[AnnotationTable]):
         """The distinct features that are compared, by source."""
         found: dict[tuple[Source, Feature], None] = {}
         for template in (table.template for table in self.tables):
-            for i, window in enumerate(template.windows):
-                both = [compared(condition) for condition in window.conditions]
-                found |= {(source, one.left): None for source in template.annotated_by(i) for one in both}
-                sources = template.sources(template.role(i))
-                found |= {(source, one.right): None for source in sources for one in both}
+            for edge in template.edges:
+                both, side = compared(template, edge), edge.right_side
+                found |= {(source, both.left): None for source in template.awaited(side)}
+                found |= {(source, both.right): None for source in template.sides[side].sources}
         return iter(found)
 
     @cached_property

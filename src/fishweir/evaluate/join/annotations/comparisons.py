@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fishweir.algebra.annotations import AnnotationCondition
-from fishweir.algebra.normal import ANY_ROOT
+from fishweir.algebra.joins import Edge, JoinTemplate
 from fishweir.evaluate.join.annotations.features import Feature
 
 KEPT = {
@@ -28,8 +27,7 @@ class Compared:
     right: Feature
 
 
-def compared(condition: AnnotationCondition) -> Compared:
-    left, right = KEPT[condition.op]
-    return Compared(
-        Feature((ANY_ROOT, *condition.left), left), condition.op, Feature((ANY_ROOT, *condition.right), right)
-    )
+def compared(template: JoinTemplate, edge: Edge) -> Compared:
+    left, right = KEPT[edge.op]
+    ends = template.sides[edge.left_side].path(edge.left), template.sides[edge.right_side].path(edge.right)
+    return Compared(Feature(ends[0], left), edge.op, Feature(ends[1], right))

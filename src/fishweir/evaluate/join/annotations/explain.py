@@ -1,77 +1,45 @@
-"""`explain` of an annotation join: items, windows, sharing, and the enumerated comparison."""
+"""`explain` of the sides of a join that collects: its items, its windows, and the enumerated comparisons."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from fishweir.algebra.annotations import AnnotationTemplate, AnnotationWindow, share_of
+from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant
-from fishweir.evaluate.group import Described, Explained, Placed
-from fishweir.evaluate.join.annotations.annotation_tables import AnnotationTable
+from fishweir.algebra.texts import SIMILAR
 from fishweir.evaluate.join.annotations.comparisons import EQUALITIES
 
 
-def explain_annotation(
-    number: int, template: AnnotationTemplate, constants: Sequence[Constant], about: Explained
-) -> list[str]:
-    lines = []
-    for role, joins in enumerate(template.primaries):
-        under = f", annotated by {_joins(template, joins)}" if joins else ", by their filters alone"
-        lines += [f"  reads     {text}{under}" for text in _sides(template, role, constants)]
-    shares = [float(share) for share in constants[template.first_share :]]
-    for i, window in enumerate(template.windows):
-        lines.append(f"  join {window.join + 1}    {window.shown()}")
-        lines += [f"    window  {text}" for text in _sides(template, template.role(i), constants)]
-        lines.append(f"    chosen  {_anchor(window, shares)}")
-    tables: list[Any] = [table for placed in about.bundles for table in placed.groups]
-    if about.dropped is not None or not any(number in table.numbers for table in tables):
-        return [*lines, f"  dropped   by change {about.dropped}"]
-    size = annotation_groups(tables)[template.signature]
-    lines += ["  group", f"    signature {template.signature}", *annotation_sizes(size)]
-    return [*lines, "  sees      items of its windows that arrived after its registration"]
+def explain_feeds(template: JoinTemplate, constants: Sequence[Constant]) -> Iterator[str]:
+    rest = iter(constants)
+    items, *windows = (
+        [f"{one.source}: {one.shown([next(rest) for _ in one.types])}" for one in side.filters]
+        for side in template.sides
+    )
+    for text, meets in zip(items, template.sides[0].meets, strict=True):
+        joins = " and ".join(f"join {template.collects[side - 1] + 1}" for side in meets)
+        yield f"  reads     {text}, {f'annotated by {joins}' if joins else 'by their filters alone'}"
+    for side, filters in enumerate(windows, 1):
+        compared = " and ".join(map(template.shown, template.edges_of(side))) or "all"
+        yield f"  join {template.collects[side - 1] + 1}    last {_reach(template, side, constants)} with {compared}"
+        yield from (f"    window  {text}" for text in filters)
+        yield f"    chosen  {_anchor(template, side, constants)}"
 
 
-def annotation_groups(tables: Sequence[AnnotationTable]) -> Counter[str]:
-    """The number of queries with each signature."""
-    found: Counter[str] = Counter()
-    for table in tables:
-        found[table.template.signature] += table.size
-    return found
+def _reach(template: JoinTemplate, side: int, constants: Sequence[Constant]) -> str:
+    window = template.windows[side]
+    assert window.end is not None, "a feed's window has a length"
+    length = float(constants[window.end.index])
+    return f"{length:,.0f} items" if window.rows else f"{length:g} s"
 
 
-def describe_annotations(bundles: Sequence[Placed]) -> list[Described]:
-    tables: list[Any] = [table for placed in bundles for table in placed.groups]
-    sizes = annotation_groups(tables)
-    return [Described(size, signature, annotation_sizes(size)) for signature, size in sizes.items()]
-
-
-def annotation_sizes(size: int) -> list[str]:
-    return [
-        f"    size      queries: {size:,}",
-        "    shared    the walk of the item, the filters of its source, the windows' values, one look-up per value",
-    ]
-
-
-def _sides(template: AnnotationTemplate, role: int, constants: Sequence[Constant]) -> list[str]:
-    found = []
-    for side in template.of_role(role):
-        own = list(constants[side.span])
-        found.append(f"{side.predicate.source}: {side.predicate.shown(own)}")
-    return found
-
-
-def _joins(template: AnnotationTemplate, windows: Sequence[int]) -> str:
-    return " and ".join(f"join {template.windows[window].join + 1}" for window in windows)
-
-
-def _anchor(window: AnnotationWindow, shares: list[float]) -> str:
-    positive = [condition for condition in window.conditions if condition.positive]
-    for condition in positive:
-        if condition.op in EQUALITIES:
-            return f"{condition.shown()} is looked up"
-    for condition in positive:
-        if condition.op == "similar" and share_of(condition, shares) > 0:
-            return f"{condition.shown()}, at least {share_of(condition, shares):g}, is looked up by its rarest words"
+def _anchor(template: JoinTemplate, side: int, constants: Sequence[Constant]) -> str:
+    positive = [edge for edge in template.edges_of(side) if edge.positive]
+    for edge in positive:
+        if edge.op in EQUALITIES:
+            return f"{template.shown(edge)} is looked up"
+    for edge in positive:
+        share = SIMILAR if edge.share < 0 else float(constants[edge.share])
+        if edge.op == "similar" and share > 0:
+            return f"{template.shown(edge)}, at least {share:g}, is looked up by its rarest words"
     return "all items of the window are looked at"

@@ -1,8 +1,8 @@
 """The annotation joins of a segment as arrays: which query compares what with which window.
 
-In: annotation tables. Out: one *link* for each window of each query: its side, its reach, its comparisons, and its
-anchor, which is the comparison that is enumerated. Queries share equal comparisons, whose candidates are found once. A
-link without an equality, a comparison of links or `similar` enumerates the window itself.
+In: the tables of joins that collect. Out: one *link* for each window of each query: its side, its reach, its
+comparisons, and its anchor, which is the comparison that is enumerated. Queries share equal comparisons, whose
+candidates are found once. A link without an equality, a comparison of links or `similar` enumerates the window itself.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import Source
+from fishweir.algebra.texts import SIMILAR
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.join.annotations.annotation_tables import AnnotationTable
 from fishweir.evaluate.join.annotations.comparisons import EQUALITIES, Compared, compared
 from fishweir.evaluate.join.annotations.item_views import Floats
+from fishweir.evaluate.join.join_tables import JoinTable
+
+MOST_ITEMS = 1 << 40
+"""Longer than any window that counts items needs to be."""
 
 
 class Links:
@@ -26,7 +30,7 @@ class Links:
     reaches back, `anchors`, and `waits`, the element of `annotated` that its window's items wait for. Built once per
     segment and process."""
 
-    def __init__(self, tables: Iterable[AnnotationTable]) -> None:
+    def __init__(self, tables: Iterable[JoinTable]) -> None:
         self._compared: dict[Compared, int] = {}
         self._annotated: dict[tuple[Source, ...], int] = {}
         self._links: list[tuple[NDArray[Any], ...]] = []
@@ -35,35 +39,37 @@ class Links:
         count = 0
         for table in tables:
             self._add(table, count)
-            count += table.size * len(table.template.windows)
+            count += table.size * len(table.template.collects)
         self._arrange(count)
 
-    def _add(self, table: AnnotationTable, first: int) -> None:
+    def _add(self, table: JoinTable, first: int) -> None:
         """Adds the links of one table's queries, window by window."""
         template, size = table.template, table.size
-        for i, window in enumerate(template.windows):
-            waits = self._annotated.setdefault(template.annotated_by(i), len(self._annotated))
-            seconds = np.inf if window.seconds is None else window.seconds
-            anchors = self._add_checks(table, i, first + i * size)
-            constant = (np.full(size, value) for value in (window.join, seconds, window.items or 0))
-            self._links.append((table.numbers, table.windows(i), *constant, anchors, np.full(size, waits)))
-        for role, windows in enumerate(template.primaries):
-            links = first + np.arange(size)[:, None] + np.array(windows, np.int64)[None, :] * size
-            self._items.append((table.items(role), np.full(size, len(windows)), links.ravel()))
+        for i, (join, sides) in enumerate(zip(template.collects, table.collected, strict=True)):
+            waits = self._annotated.setdefault(tuple(template.awaited(i + 1)), len(self._annotated))
+            anchors, reaches = self._add_checks(table, i + 1, first + i * size), table.reaches[i + 1]
+            rows = template.counts_rows[i + 1]
+            seconds = np.full(size, np.inf) if rows else reaches
+            items = np.minimum(reaches, MOST_ITEMS).astype(np.int64) if rows else np.zeros(size, np.int64)
+            self._links.append(
+                (table.numbers, sides, np.full(size, join), seconds, items, anchors, np.full(size, waits))
+            )
+        for items, meets in zip(table.collecting, template.sides[0].roles, strict=True):
+            links = first + np.arange(size)[:, None] + (np.array(meets, np.int64)[None, :] - 1) * size
+            self._items.append((items, np.full(size, len(meets)), links.ravel()))
 
-    def _add_checks(self, table: AnnotationTable, window: int, first: int) -> Ints:
+    def _add_checks(self, table: JoinTable, side: int, first: int) -> Ints:
         """Adds the comparisons of one window and returns the one that each link enumerates."""
         links, anchors, equal = first + np.arange(table.size), np.full(table.size, -1, np.int64), False
-        for condition in table.template.windows[window].conditions:
-            place = self._compared.setdefault(compared(condition), len(self._compared))
-            shares = table.shares(condition)
-            positive = np.full(table.size, condition.positive)
-            self._checks.append((links, np.full(table.size, place), shares, positive))
-            if not condition.positive:
+        for edge in table.template.edges_of(side):
+            place = self._compared.setdefault(compared(table.template, edge), len(self._compared))
+            shares = np.full(table.size, SIMILAR) if edge.share < 0 else table.constant(edge.share)
+            self._checks.append((links, np.full(table.size, place), shares, np.full(table.size, edge.positive)))
+            if not edge.positive:
                 continue
-            if condition.op in EQUALITIES and not equal:
+            if edge.op in EQUALITIES and not equal:
                 anchors[:], equal = place, True
-            elif condition.op == "similar":
+            elif edge.op == "similar":
                 anchors = np.where((anchors < 0) & (shares > 0), place, anchors)
         return anchors
 

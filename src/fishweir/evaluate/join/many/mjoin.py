@@ -176,7 +176,7 @@ class _Growth:
         found = []
         for edge in self.join.template.edges:
             one, two = (edge.left_side, edge.left), (edge.right_side, edge.right)
-            op = edge.op
+            op = edge.comparison
             if one[0] == side:
                 one, two, op = two, one, MIRRORED[op]
             if two[0] != side or one[0] not in partial.rows:

@@ -73,7 +73,7 @@ def checks_of(template: JoinTemplate, columns: Sequence[Column]) -> tuple[Check,
         for column, condition in enumerate(own.constants):
             values = columns[first + condition.slot]
             constants = values if isinstance(values, np.ndarray) else hash_texts(values)
-            op: Operator = condition.op  # type: ignore[assignment]
+            op: Operator = condition.op
             found.append(Check(side, column, op, constants))
         first += len(own.types)
     return tuple(found)

@@ -223,7 +223,7 @@ def _row_join(signature: Hashable, tables: Sequence[JoinTable]) -> RowJoin:
     first = tables[0]
     listed = tuple(bool(side.conditions) and not first.above for side in first.template.sides)
     if signature == first.keys:
-        ops = tuple(edge.op for edge in first.template.edges)
+        ops = tuple(edge.comparison for edge in first.template.edges)
         return RowJoin(tuple(tables), first.keys, ops, first.anchor, (listed[0], listed[1]), None)
     edges = column_edges(first.template)
     anchor = edges.index(_by_path(first.template)[first.anchor]) if first.anchor >= 0 else -1
@@ -233,7 +233,9 @@ def _row_join(signature: Hashable, tables: Sequence[JoinTable]) -> RowJoin:
 
 
 def _by_path(template: JoinTemplate) -> list[Edge]:
-    return [(template.left.path(edge.left), edge.op, template.right.path(edge.right)) for edge in template.edges]
+    return [
+        (template.left.path(edge.left), edge.comparison, template.right.path(edge.right)) for edge in template.edges
+    ]
 
 
 def column_edges(template: JoinTemplate) -> tuple[Edge, ...]:

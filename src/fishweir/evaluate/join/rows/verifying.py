@@ -32,7 +32,7 @@ def edges_hold(table: JoinTable, lefts: Hashes, rights: Hashes) -> NDArray[np.bo
         one, two = lefts[:, i], rights[:, i]
         if edge.op not in ("=", "!="):
             one, two = np.ascontiguousarray(one).view(np.float64), np.ascontiguousarray(two).view(np.float64)
-        keep &= COMPARE[edge.op](one, two)  # NaN satisfies no order
+        keep &= COMPARE[edge.comparison](one, two)  # NaN satisfies no order
     return keep
 
 
