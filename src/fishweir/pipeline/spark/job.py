@@ -20,8 +20,10 @@ from pyspark import InheritableThread, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from fishweir.evaluate.plan.plan import cached_plan
 from fishweir.pipeline.batch import MicroBatches
 from fishweir.pipeline.offsets import is_waiting
+from fishweir.pipeline.rehearsal import Rehearsal
 from fishweir.pipeline.spark.checkpoint import begin_anew, finish
 from fishweir.pipeline.spark.worker_pool import WorkerPool, WorkerPoolLost
 from fishweir.pipeline.wakeup import WakeUpPipe, wake_up
@@ -86,6 +88,12 @@ class SparkJob:
             if not self.query.isActive and (failure := self.query.exception()) is not None:
                 raise failure
         return False
+
+    def rehearse(self, segment: str) -> None:
+        """Opens a segment that is not in force yet, here and in the tasks, beside the micro-batches."""
+        home = self.batches.home
+        any(stage.is_by_arrival for stage in cached_plan(home.plan, (segment,)).stages.values())
+        self.pool.rehearse(Rehearsal.of(home, segment, dict(self.batches.offsets)))
 
     def _evaluate(self) -> None:
         """Evaluates micro-batches one after another, as long as the job runs."""
