@@ -3,6 +3,8 @@
 It is started on demand, processes one work item at a time and ends with the job. It reads work from its standard input
 and writes outcomes to its standard output; segments are files. If it dies, that is logged, and the next work item
 starts it again. Small work items are done in the job, which is faster than asking.
+
+A segment is adopted after its rehearsal: until then, micro-batches run with the segments that it replaces.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fishweir.evaluate.plan.rebuild import Done, Made, Work, perform
+from fishweir.evaluate.plan.rebuild import Done, Made, Work, perform, rehearse_new
 
 logger = logging.getLogger("fishweir.plan")
 
@@ -36,6 +38,8 @@ class PlannerProcess:
         self.folder, self.strategies, self.asked = folder, dict(strategies), named(strategies)
         self.process: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
+        self.rehearse: Callable[[str], None] = lambda segment: None
+        """Called in a thread of its own with each new segment, before it is handed to the planner."""
         self._done: Done | None = None
         self._closed = False
 
@@ -68,7 +72,9 @@ class PlannerProcess:
 
     def _ask(self, work: Work) -> None:
         try:
-            self._done = Done(work, self._answer(work))
+            made = self._answer(work)
+            rehearse_new(self.rehearse, work, made)
+            self._done = Done(work, made)
         except Exception as error:
             self._done = Done(work, None, failed=str(error) or repr(error))
 

@@ -206,11 +206,13 @@ class Weir(Administration, Publishing, OnSpark):
         materializer.reached = batches.reached
         batches.shedder = shedder_of(self.home, self.catalog, self.overload, self._reader, self._delivery_service)
         batches.between = OneByOne((self._backfills, Completions(self.home, self.table, self.clock)))
+        job = self._new_job(batches)
+        rebuilder.rehearse = job.rehearse
         return Runner(
             self.home,
             self.catalog,
             batches,
-            self._new_job(batches),
+            job,
             self._delivery_service,
             self.feeders,
             stopped,

@@ -65,8 +65,10 @@ class Job(Protocol):
 
     def step(self) -> bool:
         """Called repeatedly while the job runs. Raises the error that stopped the job; returns whether this call
-        evaluated anything.
-        """
+        evaluated anything."""
+
+    def rehearse(self, segment: str) -> None:
+        """Called in another thread with a new segment, before a micro-batch uses it."""
 
     def stop(self) -> None: ...
 
@@ -147,8 +149,7 @@ class MicroBatches:
 
     def step(self, executor: Executor, arrived: float = math.inf) -> bool:
         """Evaluates and commits one micro-batch of the entries that have `arrived` by a time. Returns whether any
-        waited.
-        """
+        waited."""
         if self.between(self):
             return True
         waiting = waiting_in(heads(self.home), self.offsets)
@@ -368,16 +369,17 @@ class MicroBatches:
 
 
 class InlineJob:
-    """A job without Spark: each step evaluates one micro-batch if entries wait."""
+    """A job without Spark: each step evaluates one micro-batch if entries wait. There is no background
+    thread to start or to stop, and segments are rewritten in the same thread."""
 
     def __init__(self, batches: MicroBatches, parallelism: int = 1) -> None:
         self.batches, self.executor = batches, InlineExecutor(parallelism)
 
-    def start(self) -> None:
-        """Does nothing: there is no background thread."""
+    def start(self) -> None: ...
 
-    def stop(self) -> None:
-        """Does nothing: there is no background thread."""
+    def stop(self) -> None: ...
+
+    def rehearse(self, segment: str) -> None: ...
 
     def step(self) -> bool:
         moved = self.batches.step(self.executor)

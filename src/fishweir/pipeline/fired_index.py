@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.plan.plan import cached_segment
 from fishweir.pipeline.row_lists import flat_of, values_of
 
 MOST, MOST_NAMES = 16, 64
-MARKS = 8
-"""Positions per slice up to which marking them is cheaper than sorting the slices."""
+CELLS, FAR = 1 << 12, np.iinfo(np.int64).max
+"""Number of slices up to which they are sorted, and of cells into which more of them are put first."""
 GROUP, SET, LISTED = "group ", "set ", "listed"
 
 NOTHING = np.empty(0, np.int64)
@@ -51,7 +52,7 @@ def merged(one: Index | None, other: Index | None) -> Index | None:
 
 def intervals(lo: Ints, hi: Ints) -> list[int]:
     """The union of some slices as a few ascending intervals. If there are too many, the smallest gaps are filled."""
-    lo, reach = _marked(lo, hi) if int(hi.max()) < MARKS * len(lo) else _sorted(lo, hi)
+    lo, reach = _sorted(*(_in_cells(lo, hi) if len(lo) > CELLS else (lo, hi)))
     gaps = lo[1:] - reach[:-1]
     cuts = np.flatnonzero(gaps > 0)
     if len(cuts) >= MOST:
@@ -65,12 +66,22 @@ def _sorted(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
     return lo[order], np.maximum.accumulate(hi[order])
 
 
-def _marked(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
-    """The starts and ends of the union, computed without sorting, for many slices over few positions."""
-    size = int(hi.max()) + 1
-    depth = np.cumsum(np.bincount(lo, minlength=size) - np.bincount(hi, minlength=size))
-    edges = np.flatnonzero(np.diff(depth > 0, prepend=False))
-    return edges[::2], edges[1::2]
+def _in_cells(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
+    """At most `CELLS` slices that cover the given ones: those that begin in the same cell become one. So the cost is
+    one pass over the slices, however many queries there are."""
+    first = int(lo.min())
+    shift = max(0, (int(lo.max()) - first).bit_length() - CELLS.bit_length() + 1)
+    starts, ends = np.full(CELLS, FAR, np.int64), np.full(CELLS, -1, np.int64)
+    cover(lo, hi, first, shift, starts, ends)
+    used = np.flatnonzero(ends >= 0)
+    return starts[used], ends[used]
+
+
+@kernel
+def cover(lo: Ints, hi: Ints, first: int, shift: int, starts: Ints, ends: Ints) -> None:
+    for i in range(len(lo)):
+        cell = (lo[i] - first) >> shift
+        starts[cell], ends[cell] = min(starts[cell], lo[i]), max(ends[cell], hi[i])
 
 
 def _both(one: list[int], other: list[int]) -> list[int]:

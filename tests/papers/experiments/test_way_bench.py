@@ -29,7 +29,7 @@ SMALL = {
     "joins": join_documents.Sizes(queries=60, documents=(40,), filled=400, rounds=1),
     "joins-many": join_documents.Sizes(queries=200, documents=(40,), filled=400, rounds=1),
     "windows": join_documents.Sizes(queries=50, documents=(40,), filled=400, rounds=1),
-    "growth": growth.Sizes(queries=(50, 200), documents=40, rounds=1),
+    "growth": growth.Sizes(queries=(50, 2_400), documents=40, rounds=1),
     "batches": growth.Span(queries=50, batches=5),
     "latency": latency.Sizes(queries=50, published=3, idle=0.1, load=40, longest=2.0),
 }
@@ -68,7 +68,9 @@ def test_joins(spark, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-u
 def test_growth_and_latency(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     setting = Setting(session=spark, sizes=SMALL)
     grown = [figure for part in growth.PARTS for figure in run(part, tmp_path, setting, Console(quiet=True)).figures]
-    assert [figure.queries for figure in grown] == [50, 200, *[50] * growth.SPANS]
+    assert [figure.queries for figure in grown] == [50, 2_400, *[50] * growth.SPANS]
+    assert all(figure.wall_ms_first_after_merge > 0 for figure in grown[:2])
+    assert all(figure.wall_ms_one_more_query_longest >= figure.wall_ms_one_more_query > 0 for figure in grown[:2])
     taken = run(latency.PART, tmp_path, setting, Console(quiet=True))
     value = {(figure.measured, figure.contestant): figure.value for figure in taken.figures}
     assert value["publish to callback, median", "Fishweir"] > 0

@@ -6,7 +6,7 @@ A task is a value, `Work`. It is performed in the calling thread (`InlineRebuild
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -67,6 +67,9 @@ class Done:
 class Rebuilder(Protocol):
     """Performs one task after the other."""
 
+    rehearse: Callable[[str], None]
+    """Called with a new segment before it is handed to the planner, so that no micro-batch waits until it is open."""
+
     @property
     def busy(self) -> bool: ...
 
@@ -85,10 +88,13 @@ class InlineRebuilder:
 
     def __init__(self, folder: Path, asked: Sequence[Strategy] = ()) -> None:
         self.folder, self.asked = folder, tuple(asked)
+        self.rehearse: Callable[[str], None] = lambda segment: None
         self._done: Done | None = None
 
     def begin(self, work: Work) -> None:
-        self._done = Done(work, perform(self.folder, work, self.asked))
+        made = perform(self.folder, work, self.asked)
+        rehearse_new(self.rehearse, work, made)
+        self._done = Done(work, made)
 
     def take(self) -> Done | None:
         done, self._done = self._done, None
@@ -96,6 +102,12 @@ class InlineRebuilder:
 
     def close(self) -> None:
         """Does nothing: no work is left running."""
+
+
+def rehearse_new(rehearse: Callable[[str], None], work: Work, made: Made) -> None:
+    """Rehearses the segment of some work if there is a new one."""
+    if made.piece.size and made.piece not in work.pieces:
+        rehearse(made.piece.id)
 
 
 def perform(folder: Path, work: Work, asked: Sequence[Strategy]) -> Made:

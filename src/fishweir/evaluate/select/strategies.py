@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.group import Bundle, Placed, Strategy
@@ -96,7 +97,10 @@ class TwigProgram(TableOperator):
     """Evaluates all tables as one program over the rows of the walk, except that plain paths are evaluated by its
     states. Without a walk, each table is evaluated separately."""
 
-    _made: dict[int, tuple[SharedPaths, int, PlainPaths | None, Twigs | None]] = field(default_factory=dict)
+    _made: WeakKeyDictionary[SharedPaths, tuple[int, PlainPaths | None, Twigs | None]] = field(
+        default_factory=WeakKeyDictionary
+    )
+    """By automaton, as long as there is one: a rehearsal has its own."""
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
         if not isinstance(witnesses, FoundTables):
@@ -111,14 +115,14 @@ class TwigProgram(TableOperator):
     def _twigs(self, shared: SharedPaths) -> tuple[PlainPaths | None, Twigs | None]:
         """The program. It is rebuilt when the segment's paths have been added to the automaton again."""
         since = shared.held_since[self.segment]
-        made = self._made.get(id(shared))
-        if made is None or made[0] is not shared or made[1] != since:
+        made = self._made.get(shared)
+        if made is None or made[0] != since:
             placed = list(zip(self.placed.bundle.groups, self.tables, strict=True))
             plain = [table for _, table in placed if is_plain(table)]
             others = [(place, table) for place, table in placed if not is_plain(table)]
             by_states = PlainPaths(plain, shared) if plain else None
-            made = self._made[id(shared)] = shared, since, by_states, build_twigs(others, shared) if others else None
-        return made[2], made[3]
+            made = self._made[shared] = since, by_states, build_twigs(others, shared) if others else None
+        return made[1], made[2]
 
     def planned_by(self) -> Iterator[Path]:
         """Empty, because twigs determine themselves what is rare in a batch."""

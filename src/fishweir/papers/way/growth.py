@@ -1,19 +1,22 @@
 """Parts `growth` and `batches`: whether the cost of a document grows with the queries, and of a micro-batch with time.
 
 The queries are regions of a plane whose size grows with their number, so that a document matches about the same number
-of them however many there are.
+of them however many there are. Half of them are registered while the job runs. Single documents and one more query are
+timed while the planner merges both halves (merging.py).
 """
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fishweir.engine.weir import Weir
 from fishweir.papers.experiment.figures import Target
-from fishweir.papers.way.part import Measured, Part, Setting, running, wait_for
+from fishweir.papers.way.merging import while_merging
+from fishweir.papers.way.part import Measured, Part, Setting, running, settle, wait_for
 from fishweir.papers.way.processor import Spent, Stopwatch
 from fishweir.papers.way.work import BOXES, STREAM
 
@@ -40,6 +43,8 @@ class Span:
 
 WHOLE_SPAN, QUICK_SPAN = Span(100_000, 1_000), Span(1_000, 50)
 TOLERATED = 1.3
+MOST_FOR_PLAN, MOST_FOR_QUERY = 0.2, 0.5
+"""Seconds of wall time."""
 SPANS = 5
 
 
@@ -53,6 +58,11 @@ class Figure:
     processor_us_a_document: float
     wall_ms_a_batch: float
     matches_a_document: float | None = None
+    wall_ms_first_after_merge: float | None = None
+    """Of single documents, as the next three."""
+    wall_ms_while_merging: float | None = None
+    wall_ms_one_more_query: float | None = None
+    wall_ms_one_more_query_longest: float | None = None
 
     def point(self) -> tuple[str, float, float | None]:
         return f"{self.documents} documents, {self.batches}", self.queries, self.matches_a_document
@@ -65,7 +75,20 @@ def by_queries(setting: Setting) -> Measured:
         figures.append(with_queries(setting, queries, sizes))
     flat = figures[-1].processor_us_a_document / figures[0].processor_us_a_document
     asked = f"a document costs the same with {sizes.queries[0]:,} to {sizes.queries[-1]:,} queries"
-    return Measured(figures, [Target(asked, f"{flat:.2f} times", flat < TOLERATED)])
+    return Measured(figures, [Target(asked, f"{flat:.2f} times", flat < TOLERATED), *waits(figures)])
+
+
+def waits(figures: Sequence[Figure]) -> Iterator[Target]:
+    """What a micro-batch may wait for a new plan, and how soon a query takes effect."""
+    for one in figures:
+        if one.wall_ms_first_after_merge is not None and one.wall_ms_while_merging is not None:
+            more = (one.wall_ms_first_after_merge - one.wall_ms_while_merging) / 1e3
+            asked = f"{one.queries:,} queries: the first micro-batch after a merge takes at most {MOST_FOR_PLAN} s more"
+            yield Target(asked, f"{more:.3f} s", more <= MOST_FOR_PLAN)
+        if one.wall_ms_one_more_query_longest is not None:
+            longest = one.wall_ms_one_more_query_longest / 1e3
+            asked = f"{one.queries:,} queries: one more takes effect within {MOST_FOR_QUERY} s"
+            yield Target(asked, f"{longest:.2f} s", longest <= MOST_FOR_QUERY)
 
 
 def by_batches(setting: Setting) -> Measured:
@@ -78,7 +101,9 @@ def by_batches(setting: Setting) -> Measured:
 
 
 def with_queries(setting: Setting, queries: int, sizes: Sizes) -> Figure:
-    with running(setting.spark, BOXES, queries, sizes.documents) as weir:
+    with running(setting.spark, BOXES, queries, sizes.documents, queries // 2) as weir:
+        merging = while_merging(weir, BOXES, queries, queries // 2)
+        settle(weir)
         rounds = [one_batch(weir, sizes.documents, 100 + turn) for turn in range(sizes.rounds + 1)][1:]
     return Figure(
         queries,
@@ -87,6 +112,10 @@ def with_queries(setting: Setting, queries: int, sizes: Sizes) -> Figure:
         statistics.median(one.processor for one in rounds) / sizes.documents * 1e6,
         statistics.median(one.wall for one in rounds) * 1e3,
         matches_a_document(queries),
+        None if merging.first is None else merging.first * 1e3,
+        merging.usual * 1e3,
+        merging.one_more * 1e3,
+        merging.one_more_longest * 1e3,
     )
 
 

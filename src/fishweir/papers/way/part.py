@@ -82,8 +82,11 @@ def home_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def running(spark: Any, work: Work, queries: int, size: int, **actions: Any) -> Iterator[Weir]:
-    """A home with its queries, whose job runs in the background. With an action, all queries have it."""
+def running(
+    spark: Any, work: Work, queries: int, size: int, first: int | None = None, **actions: Any
+) -> Iterator[Weir]:
+    """A home with its queries, or with the first of them, whose job runs in the background. With an action, all
+    queries have it."""
     with home_folder() as folder, Weir(folder, spark, documents_per_batch=size) as weir:
         weir.execute(work.stream)
         template = work.template
@@ -93,7 +96,7 @@ def running(spark: Any, work: Work, queries: int, size: int, **actions: Any) -> 
         if work.statements:
             weir.execute("".join(work.template.format(**row) for row in work.rows(queries)))
         else:
-            weir.register_many(template, work.rows(queries))
+            weir.register_many(template, work.rows(queries)[:first])
         weir.start()
         for seed in range(WARM):
             weir.publish(STREAM, work.documents(1, seed))

@@ -9,6 +9,7 @@ standard input, output and environment, and lives only as long as the other one.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import select
@@ -40,6 +41,8 @@ def load() -> None:
 
     import fishweir.pipeline.probe
     import fishweir.pipeline.worker  # noqa: F401
+
+    gc.freeze()  # no collection of a worker visits them, so their pages stay shared
 
 
 def is_given_to(place: str) -> bool:

@@ -20,8 +20,11 @@ from pyspark import InheritableThread, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from fishweir.evaluate.plan.plan import cached_plan
 from fishweir.pipeline.batch import MicroBatches
+from fishweir.pipeline.lasting import LastingObjects
 from fishweir.pipeline.offsets import is_waiting
+from fishweir.pipeline.rehearsal import Rehearsal
 from fishweir.pipeline.spark.checkpoint import begin_anew, finish
 from fishweir.pipeline.spark.worker_pool import WorkerPool, WorkerPoolLost
 from fishweir.pipeline.wakeup import WakeUpPipe, wake_up
@@ -51,6 +54,7 @@ class SparkJob:
         self.framed = threading.Event()
         """Set once Spark's query is running."""
         self._stopping, self._ended = threading.Event(), threading.Event()
+        self._lasting = LastingObjects()
         self._failure: Exception | None = None
         self._looked, self._wrote, self._noted = 0.0, 0.0, -1
         self._loop: threading.Thread | None = None
@@ -75,6 +79,7 @@ class SparkJob:
             if self.query is not None:
                 self.query.stop()
             self.wakeup.close()
+            self._lasting.end()
             self.query = self._loop = self._frame = None
 
     def step(self) -> bool:
@@ -86,6 +91,12 @@ class SparkJob:
             if not self.query.isActive and (failure := self.query.exception()) is not None:
                 raise failure
         return False
+
+    def rehearse(self, segment: str) -> None:
+        """Opens a segment that is not in force yet, here and in the tasks, beside the micro-batches."""
+        home = self.batches.home
+        any(stage.is_by_arrival for stage in cached_plan(home.plan, (segment,)).stages.values())
+        self.pool.rehearse(Rehearsal.of(home, segment, dict(self.batches.offsets)))
 
     def _evaluate(self) -> None:
         """Evaluates micro-batches one after another, as long as the job runs."""
@@ -120,6 +131,7 @@ class SparkJob:
             frame = self.session().readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
             writer = frame.writeStream.foreachBatch(self._hold).queryName(f"fishweir {home.path.name}")
             self.query = writer.option("checkpointLocation", str(home.checkpoint)).start()
+            self._lasting.begin()
         except Exception as failure:
             self._failure = self._failure or failure
 

@@ -5,6 +5,9 @@ once and kept running: each connects back to the driver and answers one call aft
 Spark places the tasks, starts their Python processes and notices when one dies. Then the pool is lost, and the next
 call starts a new one. Connections are authenticated with a key that only the tasks know.
 
+Each task has a second connection, for rehearsals (rehearsal.py): a thread of the task answers them beside its calls, so
+that a new segment is warm before a micro-batch needs it.
+
 The pool occupies all slots of the session but one, which is left to other Spark jobs. If there is only one slot, the
 pool is released when it is idle and at regular intervals.
 """
@@ -27,6 +30,7 @@ from multiprocessing.connection import Client, Connection, Listener, wait
 
 from pyspark import InheritableThread, SparkContext
 
+from fishweir.pipeline.rehearsal import Rehearsal
 from fishweir.pipeline.spark.extensions import Extensions
 from fishweir.pipeline.stages import Call
 from fishweir.pipeline.summary import Summary
@@ -35,6 +39,10 @@ MAX_EXCLUSIVE_TIME = 1.0
 """Seconds for which the pool holds the only slot while others may be waiting for it."""
 SHUTDOWN_TIMEOUT = 2.0
 """Seconds that tasks have to finish their calls when the pool is shut down."""
+REHEARSAL_TIMEOUT = 60.0
+"""Seconds after which a segment is adopted although a task has not answered."""
+CALLS, REHEARSALS = b"calls", b"rehearsals"
+"""What a connection is for: its first message."""
 
 
 class WorkerPoolLost(Exception):
@@ -66,6 +74,14 @@ class WorkerPool:
         assert self._pool_job is not None
         return self._pool_job.run([pickle.dumps((call, Extensions())) for call in calls])
 
+    def rehearse(self, rehearsal: Rehearsal) -> None:
+        """Lets all tasks rehearse a segment beside their calls, and waits for them. Called in another thread. A task
+        that dies, or that starts later, opens the segment when it needs it. Conditions that programs have registered
+        came with a call: they must not change beside one."""
+        pool_job = self._pool_job
+        if pool_job is not None:
+            pool_job.rehearse(pickle.dumps((rehearsal, None)))
+
     def rest(self) -> None:
         """Called when there is nothing to do for now."""
         if self.is_alone:
@@ -89,6 +105,7 @@ class _PoolJob:
         self._listener = Listener((settings.get("spark.driver.bindAddress", host), 0), backlog=size + 8, authkey=key)
         self._address = (host, int(self._listener.address[1]))
         self._connections: list[Connection] = []
+        self._rehearsing: list[Connection] = []
         self._changed = threading.Condition()
         self._over = False
         self._failure: Exception | None = None
@@ -124,12 +141,27 @@ class _PoolJob:
                 raise answer
         return answers
 
+    def rehearse(self, pickled: bytes) -> None:
+        with self._changed:
+            asked = list(self._rehearsing)
+        for line in asked:
+            try:
+                line.send_bytes(pickled)
+                if line.poll(REHEARSAL_TIMEOUT):
+                    line.recv()
+                    continue
+            except (EOFError, OSError):
+                pass  # the task has ended
+            with self._changed:
+                self._rehearsing.remove(line)
+
     def end(self) -> None:
         """Ends the tasks: those that wait for a call immediately; the others are cancelled after a while."""
         with self._changed:
             self._over = True
-            for line in self._connections:
-                _socket(line).shutdown(socket.SHUT_RDWR)
+            for line in (*self._connections, *self._rehearsing):
+                with suppress(OSError):  # its task has ended
+                    _socket(line).shutdown(socket.SHUT_RDWR)
             self._changed.notify_all()
         with suppress(OSError):
             socket.create_connection(self._address).close()  # wakes the thread that waits for connections
@@ -162,8 +194,9 @@ class _PoolJob:
             with suppress(OSError, EOFError, AuthenticationError):
                 line = self._listener.accept()
                 _socket(line).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                lines = self._rehearsing if line.recv_bytes() == REHEARSALS else self._connections
                 with self._changed:
-                    self._connections.append(line)
+                    lines.append(line)
                     self._changed.notify_all()
         self._listener.close()
 
@@ -176,13 +209,18 @@ class WorkerLoop:
     key: bytes
 
     def __call__(self, _: Iterable[int]) -> None:
+        threading.Thread(target=self._serve, args=(REHEARSALS,), name="fishweir rehearsals", daemon=True).start()
+        self._serve(CALLS)
+
+    def _serve(self, kind: bytes) -> None:
         with suppress(EOFError, ConnectionError), Client(self.address, authkey=self.key) as line:
             _socket(line).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            line.send_bytes(kind)
             while True:
                 line.send(_answer(line.recv_bytes()))
 
 
-def _answer(pickled: bytes) -> Summary | Exception:
+def _answer(pickled: bytes) -> Summary | Exception | None:
     try:
         call, _ = pickle.loads(pickled)
         return call()  # type: ignore[no-any-return]

@@ -25,3 +25,17 @@ def test_what_is_called_is_compiled_at_set_up(queries: int, attributes: int, row
     own = {line for line in called() if ".packed_kernels list_matches" in line or ".packed_kernels encode" in line}
     assert own
     assert own <= set(recorded())
+
+
+@pytest.mark.parametrize("room", [None, 300])
+def test_tuples_are_answered_in_their_order(room: int | None) -> None:
+    """The tree takes them along a curve, also if there is room for some of them only."""
+    rng = np.random.default_rng(4)
+    low = rng.random((40_000, 2))
+    index, values = PackedIndex(Boxes.from_ranges(low, low + 0.05)), rng.random((1_000, 2))
+    matches = index.match(values, room)
+    assert (len(matches) < len(values)) == (room is not None)
+    assert (np.diff(matches.tuples) > 0).all()
+    for row, tuple in enumerate(matches.tuples):
+        inside = ((low <= values[tuple]) & (values[tuple] <= low + 0.05)).all(axis=1)
+        assert sorted(matches.of(row)) == np.flatnonzero(inside).tolist()

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from fishweir.evaluate.jit import kernel
 
 Numbers = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
@@ -58,14 +61,15 @@ class Matches:
         return Matches(before[self.offsets], self.numbers[keep], self.order)
 
     def in_order(self) -> Matches:
-        """The same matches, with rows in the order of the tuples, all of which must be done."""
+        """The same matches, with rows in the order of the tuples."""
         if self.order is None:
             return self
         back = np.argsort(self.order)
-        starts, lengths = self.offsets[:-1][back], np.diff(self.offsets)[back]
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        return Matches(offsets.astype(np.int64), self.numbers[np.repeat(starts, lengths) + within])
+        tuples = self.order[back]
+        offsets, numbers = np.zeros_like(self.offsets), np.empty_like(self.numbers)
+        copy_runs(self.numbers, self.offsets, back, numbers, offsets)
+        first = not len(tuples) or tuples[-1] == len(tuples) - 1
+        return Matches(offsets, numbers, None if first else tuples)
 
     @classmethod
     def from_lists(cls, lists: list[npt.NDArray[np.integer]]) -> Matches:
@@ -92,6 +96,17 @@ class Matches:
             numbers = wider
             done, position = step(done, position, numbers, offsets)
         return cls(offsets[: done + 1], numbers[:position])
+
+
+@kernel
+def copy_runs(numbers: Any, offsets: Any, rows: Any, copied: Any, ends: Any) -> None:
+    """Copies the numbers of some rows one after the other."""
+    to = 0
+    for i in range(len(rows)):
+        for place in range(offsets[rows[i]], offsets[rows[i] + 1]):
+            copied[to] = numbers[place]
+            to += 1
+        ends[i + 1] = to
 
 
 @dataclass(frozen=True, slots=True)

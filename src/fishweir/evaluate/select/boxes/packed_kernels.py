@@ -57,7 +57,17 @@ def holds(key: Any, low: Any, high: Any) -> bool:
 
 
 @kernel
+def surely(code: Any, low: Any, high: Any, member: int) -> bool:
+    """Whether the codes alone show that a member contains the tuple: none of them is that of an end."""
+    for attribute in range(len(code)):
+        if code[attribute] == low[attribute, member] or code[attribute] == high[attribute, member]:
+            return False
+    return True
+
+
+@kernel
 def list_matches(
+    order: Offsets,
     codes: Codes,
     keys: Keys,
     lows: Codes,
@@ -71,14 +81,14 @@ def list_matches(
     numbers: Numbers,
     offsets: Offsets,
 ) -> tuple[int, int]:
-    """Writes the numbers of one tuple after another while there is room."""
+    """Writes the numbers of one tuple after another, in the given order, while there is room."""
     levels = len(bases) - 1
     stack = np.empty(levels * FAN_OUT + 1, dtype=np.int64)
     depth_of = np.empty(levels * FAN_OUT + 1, dtype=np.int64)
     inside = np.zeros(FAN_OUT, dtype=np.uint8)
     eights = inside.view(np.uint64)
-    while row < len(codes):
-        code = codes[row]
+    while row < len(order):
+        code, key = codes[order[row]], keys[order[row]]
         stack[0], depth_of[0], top = 0, 0, 1
         before = position
         while top > 0:
@@ -99,7 +109,11 @@ def list_matches(
                     if depth + 1 < levels:
                         stack[top], depth_of[top] = child, depth + 1
                         top += 1
-                    elif len(low) == 0 or holds(keys[row], low[child], high[child]):
+                    elif (
+                        len(low) == 0
+                        or surely(code, lows[at], highs[at], member)
+                        or holds(key, low[child], high[child])
+                    ):
                         numbers[position] = queries[child]
                         position += 1
         row += 1
