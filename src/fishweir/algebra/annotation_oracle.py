@@ -7,7 +7,6 @@ results, each with its annotation. The shared evaluation and the Spark job are c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from fishweir.algebra.column_joins import block_of, is_between, stripped
 from fishweir.algebra.documents import Document, values_at
@@ -16,6 +15,7 @@ from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.operators import find_condition
 from fishweir.algebra.oracle import item_holds, values_compare
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

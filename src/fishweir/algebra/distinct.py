@@ -9,11 +9,11 @@ paths has no key and always passes. A document that passes gives all its results
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fishweir.algebra.documents import Element, values_at
 from fishweir.algebra.nodes import Source, Step
+from fishweir.records import dataclass
 
 if TYPE_CHECKING:
     from fishweir.algebra.normal import Template

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +17,7 @@ from lxml import etree
 from fishweir.algebra.nodes import Step
 from fishweir.algebra.values import to_text, to_timestamp
 from fishweir.errors import QueryError
+from fishweir.records import dataclass
 
 Element = etree._Element
 

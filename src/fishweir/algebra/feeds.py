@@ -8,13 +8,13 @@ until each source has one formula: `Filter`, a source with a condition.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fishweir.algebra.formula import And, Formula, RelativePath
 from fishweir.algebra.nodes import ON_CHANGE, Action, Constant, CreateQuery, Schedule, Slot, Source
 from fishweir.algebra.preferences import Preference
 from fishweir.errors import QueryError
+from fishweir.records import dataclass
 
 if TYPE_CHECKING:
     from fishweir.algebra.distinct import Distinct

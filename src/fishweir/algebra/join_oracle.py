@@ -9,7 +9,6 @@ its stream, seen from each of the newest. Every join strategy and the Spark job 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
@@ -20,6 +19,7 @@ from fishweir.algebra.formula import And, Formula, Not, Or
 from fishweir.algebra.joins import named, row_variables
 from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot
 from fishweir.algebra.oracle import NOWHERE, Node, Order, embeddings, holds, item_holds, values_compare
+from fishweir.records import dataclass
 
 Binding = Mapping[str, Node]
 

@@ -9,7 +9,7 @@ must only be there. Queries with equal join templates differ in constants, windo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import ClassVar
 
@@ -26,6 +26,7 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.algebra.normal import Template, dotted, to_normal
 from fishweir.algebra.predicates import Predicate, SlotPlace
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

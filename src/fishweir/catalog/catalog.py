@@ -14,7 +14,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +44,7 @@ from fishweir.catalog.schema import (
 from fishweir.catalog.schema import home as home_table
 from fishweir.catalog.subscribers import Subscription, standing
 from fishweir.errors import CannotWrite, HomeError
+from fishweir.records import dataclass
 
 if TYPE_CHECKING:
     from fishweir.catalog.increments import Increments, Tombstones

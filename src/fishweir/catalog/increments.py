@@ -7,7 +7,7 @@ reads a row twice. The data is kept in arrays: a million dropped queries take 24
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fishweir.catalog.checksums import verified, whole
 from fishweir.catalog.schema import queries
+from fishweir.records import dataclass
 
 Ints = NDArray[np.int64]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -17,6 +16,7 @@ from fishweir.catalog.deliveries import subscriptions
 from fishweir.catalog.schema import NOT_YET, queries
 from fishweir.catalog.subscribers import SubscriptionRequest
 from fishweir.errors import QueryError
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -20,6 +19,7 @@ from fishweir.catalog.bulk_insert import among, chunks, insert_rows
 from fishweir.catalog.channels import Channels, ChannelSpec
 from fishweir.catalog.checksums import SUM, verified, whole
 from fishweir.catalog.deliveries import channels, outbox, subscriptions, timers
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

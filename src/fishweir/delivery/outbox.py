@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,6 +19,7 @@ import sqlalchemy as sa
 from fishweir.catalog.deliveries import channels, facts, outbox, targets
 from fishweir.catalog.fast_lookup import FastLookup
 from fishweir.delivery.options import Options, split_options
+from fishweir.records import dataclass
 
 MAX_MERGED_ROWS = 200
 """The maximum number of rows that are merged into one delivery."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
 from fishweir.catalog.deliveries import channels, outbox, subscriptions, targets
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

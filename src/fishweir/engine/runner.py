@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,6 +28,7 @@ from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import heads
 from fishweir.pipeline.settings import AHEAD
 from fishweir.pipeline.wakeup import wake_up
+from fishweir.records import dataclass
 
 EXPIRE_EVERY = 1.0
 """Seconds between checks of an idle job for expired queries; each micro-batch checks, too."""

@@ -8,7 +8,7 @@ false positives but no false negatives. If rows name more than `MOST_NAMES`, the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.plan.plan import cached_segment
 from fishweir.pipeline.row_lists import flat_of, values_of
+from fishweir.records import dataclass
 
 MOST, MOST_NAMES = 16, 64
 MARKS = 8

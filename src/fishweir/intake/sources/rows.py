@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from lxml import etree
@@ -20,6 +19,7 @@ from fishweir.algebra.documents import (
     string_value,
 )
 from fishweir.intake.sources.split import context_of, has_name, is_outermost, serialise
+from fishweir.records import dataclass
 
 INSERTED, UPDATED, DELETED = "inserted", "updated", "deleted"
 """What happened to a row of a changing file, or to an entry of a feed, as the log's column `change` says it."""

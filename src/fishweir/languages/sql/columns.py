@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -19,6 +18,7 @@ from fishweir.algebra.nodes import Source, Step
 from fishweir.errors import QueryError
 from fishweir.languages.sql.text import SqlText
 from fishweir.languages.statement_text import Rejected
+from fishweir.records import dataclass
 
 AGGREGATES = "aggregates are not supported by this version: a query selects single tuples"
 

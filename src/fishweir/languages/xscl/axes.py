@@ -8,13 +8,14 @@ more targets, and each is an alternative.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lark import Token
 
 from fishweir.algebra.nodes import LAST
 from fishweir.languages.statement_text import Rejected
 from fishweir.languages.xscl.syntax import ComparisonSyntax, ConditionSyntax, RelativeSyntax, StepSyntax, stays
+from fishweir.records import dataclass
 
 CONTEXT = -1
 """The position of the node at which a relative path begins."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lark import Token
 
@@ -28,6 +28,7 @@ from fishweir.languages.xscl.expanding import expand_block, expand_predicate
 from fishweir.languages.xscl.joins import JoinBinder
 from fishweir.languages.xscl.slots import Slots
 from fishweir.languages.xscl.syntax import BlockSyntax, ChainSyntax, JoinSyntax, QuerySyntax, last_token
+from fishweir.records import dataclass
 
 CLAUSES = re.compile(r"(?<![\w.-])(?:publish|do|start|every|expires?|pref)(?![\w.-])", re.IGNORECASE)
 """What may follow a query; see schedule.lark."""
