@@ -334,7 +334,7 @@ class Weir(Administration, Publishing, OnSpark):
     def _delivery_service(self) -> DeliveryService:
         from fishweir.delivery.service import DeliveryService
 
-        return DeliveryService(self.catalog.engine, self.table, self._reader, self.outputs, self.clock)
+        return DeliveryService(self.catalog.database, self.table, self._reader, self.outputs, self.clock)
 
     @cached_property
     def _backfills(self) -> Backfills:
