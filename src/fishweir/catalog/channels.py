@@ -7,7 +7,6 @@ looked up by one statement for thousands of ways, and the rest is stored by one 
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Sequence
 from json.encoder import encode_basestring_ascii
 from typing import NamedTuple
@@ -69,6 +68,8 @@ class Channels:
     def _made(self, ways: Sequence[tuple[str, ChannelSpec, float | None]]) -> dict[str, int]:
         if not ways:
             return {}
+        import secrets  # late: it loads OpenSSL
+
         to = self._targets([way.action for _, way, _ in ways])
         made = dict(zip((key for key, _, _ in ways), self._numbers("channels", len(ways)), strict=True))
         rows = [

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fishweir.algebra.alternatives import parts
-from fishweir.algebra.documents import parse_path, xml_name
 from fishweir.algebra.nodes import PatternNode, Shape, Step, StreamDefinition
+from fishweir.algebra.simple_paths import parse_path, xml_name
 from fishweir.records import dataclass
 
 

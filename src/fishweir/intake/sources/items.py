@@ -20,7 +20,7 @@ from typing import Any
 import feedparser
 from lxml import etree
 
-from fishweir.algebra.documents import xml_name
+from fishweir.algebra.simple_paths import xml_name
 from fishweir.intake.sources.addresses import without_credentials
 from fishweir.intake.sources.discovery import find_feed
 from fishweir.intake.sources.json_feed import is_json, json_entries

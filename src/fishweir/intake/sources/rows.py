@@ -9,15 +9,8 @@ from typing import Any
 
 from lxml import etree
 
-from fishweir.algebra.documents import (
-    Element,
-    SimplePath,
-    elements,
-    first_value,
-    local_name,
-    parse_path,
-    string_value,
-)
+from fishweir.algebra.documents import Element, elements, first_value, local_name, string_value
+from fishweir.algebra.simple_paths import SimplePath, parse_path
 from fishweir.intake.sources.split import context_of, has_name, is_outermost, serialise
 from fishweir.records import dataclass
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from fishweir.algebra.documents import parse_path
 from fishweir.algebra.feeds import ColumnsOutput
 from fishweir.algebra.formula import RelativePath
 from fishweir.algebra.nodes import Source, Step
+from fishweir.algebra.simple_paths import parse_path
 from fishweir.errors import QueryError
 from fishweir.languages.sql.text import SqlText
 from fishweir.languages.statement_text import Rejected
