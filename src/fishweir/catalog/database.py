@@ -8,7 +8,7 @@ a short command should take less. A parameter that is a list stands for its valu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ SQLITE = "sqlite:///"
 class Rows(list[Any]):
     """The rows of a result, with their columns as attributes and items; `changed` is the number of changed rows."""
 
-    def __init__(self, rows: Sequence[Any] = (), changed: int = 0) -> None:
+    def __init__(self, rows: Iterable[Any] = (), changed: int = 0) -> None:
         super().__init__(rows)
         self.changed = changed
 
@@ -99,7 +99,7 @@ class Database(ABC):
     def close(self) -> None: ...
 
     def scalar(self, statement: str, **values: Any) -> Any:
-        """The first value of the first row, or None; every micro-batch and every publication looks up about twenty."""
+        """The first value of the first row, or None; the values are single ones, not lists."""
         with self.connect() as connection:
             return connection.scalar(statement, **values)
 

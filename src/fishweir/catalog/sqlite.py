@@ -12,7 +12,9 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -30,18 +32,15 @@ NOT_WRITTEN = ("full", "readonly", "disk I/O error")
 ROWS_PER_FETCH = 10_000
 
 
-class Row(sqlite3.Row):
-    """A row whose columns are attributes as well."""
+@lru_cache(maxsize=1_000)
+def _row_type(names: tuple[str, ...]) -> type[tuple[Any, ...]]:
+    """Tuples with these columns as attributes; such a class takes a tenth of the time of a named tuple to define."""
+    columns = {name: property(itemgetter(place)) for place, name in enumerate(names)}
+    return type("Row", (tuple,), {**columns, "_mapping": property(lambda row: dict(zip(names, row, strict=True)))})
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except IndexError:
-            raise AttributeError(name) from None
 
-    @property
-    def _mapping(self) -> dict[str, Any]:
-        return {name: self[name] for name in self.keys()}
+def _rows(cursor: sqlite3.Cursor, rows: list[tuple[Any, ...]]) -> Iterator[Any]:
+    return map(_row_type(tuple([column[0] for column in cursor.description])), rows)
 
 
 class SqliteConnection(Connection):
@@ -51,7 +50,8 @@ class SqliteConnection(Connection):
     def execute(self, statement: str, **values: Any) -> Rows:
         with self.blaming_the_file():
             cursor = self.raw.execute(*_with_lists(statement, values))
-            return Rows(cursor.fetchall(), cursor.rowcount)
+            rows = cursor.fetchall()
+            return Rows(_rows(cursor, rows) if rows else (), cursor.rowcount)
 
     def execute_many(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
         with self.blaming_the_file():
@@ -61,7 +61,7 @@ class SqliteConnection(Connection):
         with self.blaming_the_file():
             cursor = self.raw.execute(*_with_lists(statement, values))
             while rows := cursor.fetchmany(ROWS_PER_FETCH):
-                yield from rows
+                yield from _rows(cursor, rows)
 
     def insert_tuples(self, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         marks = ", ".join("?" * len(names))
@@ -86,7 +86,7 @@ class SqliteConnection(Connection):
         try:
             yield
         except DAMAGE as error:
-            if type(error) in DAMAGE and "locked" not in str(error):
+            if _is_of_the_file(error):
                 self.is_damaged = True
                 raise home_error(self.place, error) from error
             raise
@@ -100,7 +100,7 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
-        connection = SqliteConnection(self._idle.pop() if self._idle else self._opened(), self.place)
+        connection = SqliteConnection(self._taken(), self.place)
         try:
             yield connection
         finally:
@@ -141,9 +141,29 @@ class SqliteDatabase(Database):
                 if row is not None:
                     raise damaged_row(self.place, table, row)
 
+    def scalar(self, statement: str, **values: Any) -> Any:
+        """Directly: twice as fast, and each micro-batch looks up about twenty."""
+        raw = self._taken()
+        try:
+            row = raw.execute(statement, values).fetchone()
+        except DAMAGE as error:
+            raw.close()
+            if _is_of_the_file(error):
+                raise home_error(self.place, error) from error
+            raise
+        self._idle.append(raw)
+        return None if row is None else row[0]
+
     def close(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
+
+    def _taken(self) -> sqlite3.Connection:
+        try:
+            return self._idle.pop()  # other threads take some as well, so its length says nothing
+        except IndexError:
+            return self._opened()
 
     def _opened(self) -> sqlite3.Connection:
         mode = "rw" if self._is_there else "rwc"  # creates no file in place of one that has been removed
@@ -151,7 +171,6 @@ class SqliteDatabase(Database):
             raw = sqlite3.connect(
                 f"file:{quote(str(self.path))}?mode={mode}", PATIENCE, check_same_thread=False, uri=True
             )
-            raw.row_factory = Row
             add_functions(raw)
             tune(raw)
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -171,6 +190,11 @@ def tune(raw: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+
+
+def _is_of_the_file(error: BaseException) -> bool:
+    """Whether an error is one of the file, not of a statement or of waiting for another process."""
+    return type(error) in DAMAGE and "locked" not in str(error)
 
 
 def home_error(place: str, error: BaseException) -> HomeError:

@@ -88,9 +88,10 @@ class Timers:
             return
         with self.database.begin() as connection:
             ahead = connection.execute(_TOO_FAR_AHEAD, now=now)
-            moved = [{"channel": row.channel, "every": row.every, "due": _set_back(row, now)} for row in ahead]
-            connection.execute_many("update timers set due = :due where channel = :channel", moved)
-            connection.execute_many("update channels set anchor = :due - :every where id = :channel", moved)
+            moved = [(row, _set_back(row, now)) for row in ahead]
+            rows = [{"channel": row.channel, "due": due, "anchor": due - row.every} for row, due in moved]
+            connection.execute_many("update timers set due = :due where channel = :channel", rows)
+            connection.execute_many("update channels set anchor = :anchor where id = :channel", rows)
 
     def next(self) -> float | None:
         found = self.database.scalar("select min(due) from timers")
