@@ -180,7 +180,7 @@ def test_unknown_functions(target: str, reason: str) -> None:
 
 
 REFUSED = [
-    ("fax '1'", "fax", "'fax' is not known; there are: append, atom, call"),
+    ("fax '1'", "fax", "unknown action 'fax'; available actions: append, atom, call"),
     ("append", "append", "append does not take"),
     ("append 'a' 'b'", "append", "append does not take"),
     ("append 'https://h.org/'", "'https://h.org/'", "is a URL"),
@@ -206,8 +206,8 @@ REFUSED = [
     ("append 'x' quiet 25:00-07:00", "25:00-07:00", "not a range of hours"),
     ("append 'x' quiet 22:00-07:00 Europe/Atlantis", "Europe/Atlantis", "not a time zone"),
     ("append 'x' secret", "secret", "not allowed here"),
-    ("append 'x' secret key", "secret", "append signs nothing"),
-    ("mail 'a@b.org' secret key", "secret", "mail signs nothing"),
+    ("append 'x' secret key", "secret", "append does not sign deliveries"),
+    ("mail 'a@b.org' secret key", "secret", "mail does not sign deliveries"),
 ]
 
 

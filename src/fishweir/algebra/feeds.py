@@ -205,7 +205,7 @@ def to_filters(query: FeedQuery, views: Views) -> tuple[Filter, ...]:
     known = set(variables_of(query))
     for condition in query.where:
         if condition.variable not in known:
-            raise QueryError(f"the variable ${condition.variable} names no feed of the from clause")
+            raise QueryError(f"the variable ${condition.variable} does not name a feed of the from clause")
     return _pushed(query.main, query.where, views, query.joins)
 
 

@@ -125,7 +125,7 @@ def _predicate(source: Source, clauses: tuple[Clause, ...]) -> tuple[Predicate, 
         literals = []
         for _, negative, atom in clause:
             if isinstance(atom.right, tuple):
-                raise QueryError(f"a feed's item is compared with constants only, not as in {atom}")
+                raise QueryError(f"an item of a feed can only be compared with constants, not as in {atom}")
             signature = AtomSignature((ANY_ROOT, *atom.path), atom.op, type_of(atom), atom.part)
             literals.append(PredicateLiteral(signature, len(places), not negative))
             places.append(place_of(atom))

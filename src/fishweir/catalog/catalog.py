@@ -210,7 +210,7 @@ class Catalog:
                 rows = connection.execute(wanted, numbers=[int(number) for number in some])
                 found |= {row.number: self._query(row) for row in rows}
         if lost := set(numbers) - found.keys():
-            raise HomeError(f"the catalog {self.place} has lost query {min(lost)}, which results name: {RESTORE}")
+            raise HomeError(f"the catalog {self.place} has lost query {min(lost)}, which results refer to: {RESTORE}")
         return found
 
     @cached_property

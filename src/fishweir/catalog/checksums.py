@@ -43,7 +43,7 @@ def verified(rows: Sequence[Any], table: str, place: str) -> Sequence[Any]:
 
 
 def damaged_row(place: str, table: str, row: Any) -> HomeError:
-    return HomeError(f"the catalog {place} is damaged (row {row[0]} of {table} has another checksum): {RESTORE}")
+    return HomeError(f"the catalog {place} is damaged (row {row[0]} of {table}: checksum mismatch): {RESTORE}")
 
 
 def _sum(*values: Any) -> int:

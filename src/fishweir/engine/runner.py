@@ -264,7 +264,7 @@ class Runner:
         while self.ahead() > backlog and threading.get_ident() != self.thread and not self.stopped.is_set():
             if time.monotonic() >= ends:
                 raise BacklogError(
-                    f"stream {stream}: {self.ahead():,} entries wait to be evaluated, {backlog:,} may wait"
+                    f"stream {stream}: {self.ahead():,} entries are waiting to be evaluated; the limit is {backlog:,}"
                 )
             self.stopped.wait(0.02)
 

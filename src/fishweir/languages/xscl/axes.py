@@ -128,9 +128,7 @@ def narrowed(route: Route, index: int, step: StepSyntax) -> Route | None:
     if name is None:
         return None
     if own.position and name != own.name:
-        raise Rejected(
-            "a position counts all that pass the test before it: put the name there", step.name.start_pos or 0
-        )
+        raise Rejected("a position counts the nodes of its own step: put the name test there", step.name.start_pos or 0)
     return route.changed(index, replace(own, name=name))
 
 

@@ -117,7 +117,7 @@ class _Tree:
         """The left side of the last join over the stream of its documents without a match."""
         *inner, join = joins
         if join.window.seconds == math.inf:
-            raise Rejected("a window without end never passes: NOT FOLLOWED BY needs a time", join.window.place.start)
+            raise Rejected("NOT FOLLOWED BY needs a window that ends", join.window.place.start)
         read, text = wanted | mentioned_by(join.conditions), self.text_of(first, join)
         left = self.left(first, inner, read, base)
         binders, slots = self.sides(left, join, read, f"{base}m_")
