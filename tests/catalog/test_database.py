@@ -83,6 +83,17 @@ def test_threads_share_connections(database: Database) -> None:
     assert database.scalar("select count(*) from facts") == 80
 
 
+def test_a_closed_database_leaves_no_connection_open(database: Database, tmp_path: Path) -> None:
+    """A connection that is closed later would remove the -wal file of a home that was restored in the meantime."""
+    with database.begin() as connection:
+        connection.insert("facts", name="a", value="1")
+        database.close()
+        assert (tmp_path / "catalog.db-wal").exists()
+    assert not (tmp_path / "catalog.db-wal").exists(), "the last connection is closed"
+    assert database.scalar("select value from facts") == "1"
+    assert not (tmp_path / "catalog.db-wal").exists()
+
+
 def test_a_removed_file_is_not_created_again(database: Database, tmp_path: Path) -> None:
     database.close()
     (tmp_path / "catalog.db").unlink()

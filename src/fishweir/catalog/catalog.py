@@ -69,6 +69,13 @@ class Catalog:
         self._streams: tuple[int, dict[str, tuple[int, StreamDefinition]]] | None = None
         if not is_new and isinstance(url, Path) and not url.exists():  # SQLite would make an empty one
             raise self._lost()
+        try:
+            self._open(home, is_new)
+        except HomeError:
+            self.close()
+            raise
+
+    def _open(self, home: str, is_new: bool) -> None:
         if not self.database.has_tables():
             if not is_new:
                 raise self._lost()

@@ -96,7 +96,7 @@ class SqliteDatabase(Database):
     def __init__(self, path: Path, place: str) -> None:
         self.path, self.place, self.address = path, place, f"{SQLITE}{path}"
         self._idle: list[sqlite3.Connection] = []
-        self._is_there = False
+        self._is_there = self._is_closed = False
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
@@ -109,7 +109,7 @@ class SqliteDatabase(Database):
             else:
                 if connection.raw.in_transaction:
                     connection.raw.rollback()
-                self._idle.append(connection.raw)
+                self._give_back(connection.raw)
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
@@ -151,13 +151,22 @@ class SqliteDatabase(Database):
             if _is_of_the_file(error):
                 raise home_error(self.place, error) from error
             raise
-        self._idle.append(raw)
+        self._give_back(raw)
         return None if row is None else row[0]
 
     def close(self) -> None:
+        """Connections in use are closed when they are given back. A connection that stays open would remove the -wal
+        file when it is closed at last, even if the home has been restored from a backup meanwhile."""
+        self._is_closed = True
         with suppress(IndexError):
             while True:
                 self._idle.pop().close()
+
+    def _give_back(self, raw: sqlite3.Connection) -> None:
+        if self._is_closed:
+            raw.close()
+        else:
+            self._idle.append(raw)
 
     def _taken(self) -> sqlite3.Connection:
         try:
@@ -167,6 +176,7 @@ class SqliteDatabase(Database):
 
     def _opened(self) -> sqlite3.Connection:
         mode = "rw" if self._is_there else "rwc"  # creates no file in place of one that has been removed
+        raw = None
         try:
             raw = sqlite3.connect(
                 f"file:{quote(str(self.path))}?mode={mode}", PATIENCE, check_same_thread=False, uri=True
@@ -174,6 +184,8 @@ class SqliteDatabase(Database):
             add_functions(raw)
             tune(raw)
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if raw is not None:
+                raw.close()
             raise home_error(self.place, error) from error
         self._is_there = True
         return raw
