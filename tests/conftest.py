@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from hypothesis import settings
 
 import fishweir
 from fishweir import testing
+from fishweir.catalog.sqlite import SqliteConnection
 from fishweir.engine.weir import Weir
 from fishweir.evaluate.plan.plan import forget_plans
 from fishweir.intake.log import _open_segment
@@ -42,26 +42,6 @@ MEMORY = Path("/dev/shm")
 if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
     # Homes are many small files. On a disk, creating and removing them takes longer than most tests.
     os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
-
-
-class Compiled(dict[tuple[Any, ...], Any]):
-    """A shared cache of compiled SQLAlchemy statements: each engine has its own otherwise, and each test opens a new
-    one.
-    """
-
-    def get(self, key: tuple[Any, ...], default: Any = None) -> Any:
-        return super().get((key[0].name, *key[1:]), default)
-
-    def __setitem__(self, key: tuple[Any, ...], value: Any) -> None:
-        super().__setitem__((key[0].name, *key[1:]), value)
-
-
-compiled = Compiled()
-
-
-@sa.event.listens_for(sa.Engine, "engine_connect")
-def share_compiled(connection: sa.Connection) -> None:
-    connection.execution_options(compiled_cache=compiled)
 
 
 LONGEST = (
@@ -190,3 +170,17 @@ def spark_weir(tmp_path: Path, spark, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.chdir(tmp_path)
     with fishweir.open(tmp_path / "home", spark=spark) as opened:
         yield opened
+
+
+@pytest.fixture
+def executed(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The values of the statements that the catalog executes in a test, in order."""
+    seen: list[dict[str, Any]] = []
+    execute = SqliteConnection.execute
+
+    def recorded(self: SqliteConnection, statement: str, **values: Any) -> Any:
+        seen.append(values)
+        return execute(self, statement, **values)
+
+    monkeypatch.setattr(SqliteConnection, "execute", recorded)
+    return seen

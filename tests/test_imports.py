@@ -18,10 +18,11 @@ ROOT = Path(__file__).parent.parent / "src" / "fishweir"
 FILES = sorted(ROOT.rglob("*.py"))
 LONGEST_FILE = 400
 
-LEAVES = {"errors", "guard", "sealed"}
+LEAVES = {"errors", "guard", "records", "sealed"}
 STAGES: dict[str, set[str]] = {
     "errors": set(),
     "sealed": set(),
+    "records": set(),
     "java": set(),
     "guard": set(),
     "algebra": set(),
@@ -233,17 +234,46 @@ print(*sys.modules, sep="\\n", file=sys.stderr)
     assert not [module for module in loaded if module.split(".")[0] in EXTRA]
 
 
-def test_registering_loads_neither_evaluator_nor_arrays(tmp_path: Path) -> None:
+HEAVY = {
+    "email", "httpx", "lxml", "numba", "numpy", "pandas", "pyarrow", "pydantic", "pyspark", "rich", "sqlalchemy",
+    "sqlglot", "statistics", "zoneinfo",
+}  # fmt: skip
+"""What a short command loads only if it needs it: importing takes most of its time."""
+
+
+def loaded_by(*commands: list[str]) -> set[str]:
+    """The packages that a process has loaded after some commands."""
     script = f"""
 import sys
 from fishweir.cli import app
-app(["execute", "create stream S; create query Q as S//a->x;", "--home", {str(tmp_path)!r}], standalone_mode=False)
+for command in {list(commands)!r}:
+    app(command, standalone_mode=False)
 print(*sys.modules, sep="\\n", file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    loaded = {module.split(".")[0] for module in done.stderr.split()}
-    assert "sqlalchemy" in loaded
-    assert not loaded & {"numpy", "pyarrow", "numba", "pandas", "pyspark", "sqlglot", "httpx", "pydantic", "rich"}
+    return {module.split(".")[0] for module in done.stderr.split()}
+
+
+REGISTERED = """
+create stream S;
+create query x as S//a->x;
+create feed f from S as $s where $s[title contains 'rock'] ;
+create query y as for $a in stream('S')/list where $a/price > 100 return <large>{$a//name}</large>;
+create n where <list><price>$p</></> in "S", $p < 100 construct $p do append 'box.jsonl';
+"""
+
+
+def test_registering_and_status_load_neither_evaluator_nor_database_library(tmp_path: Path) -> None:
+    home = ["--home", str(tmp_path)]
+    loaded = loaded_by(["execute", REGISTERED, *home], ["status", *home], ["list", *home])
+    assert "sqlite3" in loaded
+    assert not loaded & HEAVY
+
+
+def test_registering_sql_loads_its_parser(tmp_path: Path) -> None:
+    statements = "create stream R (x int); create query q as select x from R where x > 3 and x < 9"
+    loaded = loaded_by(["execute", statements, "--home", str(tmp_path)])
+    assert loaded & HEAVY <= {"sqlglot", "email"}, "sqlglot looks for plug-ins, which loads email"
 
 
 def test_no_file_is_too_long() -> None:

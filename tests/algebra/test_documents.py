@@ -16,13 +16,12 @@ from fishweir.algebra.documents import (
     first_value,
     local_name,
     parse_document,
-    parse_path,
     string_value,
     text_to_body,
     tuple_to_document,
-    xml_name,
 )
 from fishweir.algebra.nodes import Step
+from fishweir.algebra.simple_paths import parse_path, xml_name
 from fishweir.errors import QueryError
 from tests import strategies as st
 from tests.generators import documents

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import random
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from fishweir import HomeError, testing
 from fishweir.catalog.catalog import Catalog
-from fishweir.catalog.deliveries import outbox, targets
-from fishweir.catalog.schema import metadata
+from fishweir.catalog.schema import columns_of, definitions
 from fishweir.pipeline.home import FORMAT
 from fishweir.sealed import read_sealed, write_json
 
@@ -46,7 +45,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def rows(path: Path) -> dict[str, list[Any]]:
     """All rows, as a reader finds them that verifies nothing."""
     with closing(sqlite3.connect(path)) as connection:
-        return {name: connection.execute(f"select * from {name}").fetchall() for name in metadata.tables}
+        return {name: connection.execute(f"select * from {name}").fetchall() for name in definitions()}
 
 
 def test_a_flipped_bit_is_noticed_wherever_it_is(home: Path) -> None:
@@ -98,15 +97,13 @@ def test_an_older_format_is_upgraded(home: Path) -> None:
     with closing(sqlite3.connect(home / "catalog.db")) as connection:
         connection.execute("insert into sqlite_sequence (name, seq) select 'outbox', 99 where false")
         last = connection.execute("select seq from sqlite_sequence where name = 'outbox'").fetchone()
-        for name in metadata.tables:
+        for name, (create, *indexes) in definitions().items():
             connection.execute("pragma legacy_alter_table = on")
-            columns = ", ".join(f'"{column.name}"' for column in metadata.tables[name].c if column.name != "sum")
-            (made,) = connection.execute(f"select sql from sqlite_master where name = '{name}'").fetchone()
-            head, _, rest = made.partition("sum BIGINT")
+            columns = ", ".join(columns_of(create))
             connection.execute(f"alter table {name} rename to new_{name}")
-            for index in metadata.tables[name].indexes:
-                connection.execute(f"drop index {index.name}")
-            connection.execute(head + rest[rest.index("STORED,") + len("STORED,") :])
+            for index in indexes:
+                connection.execute(f"drop index {re.findall('index (.*?) on', index)[0]}")
+            connection.execute(create)
             connection.execute(f"insert into {name} ({columns}) select {columns} from new_{name}")
             connection.execute(f"drop table new_{name}")
         connection.execute("delete from sqlite_sequence")
@@ -121,9 +118,9 @@ def test_an_older_format_is_upgraded(home: Path) -> None:
         weir.run(until_idle=True)
         assert [result.output for result in weir.results("big")] == [{"x": x} for x in (6, 7, 8, 9)]
         weir.catalog.verify()
-        with weir.catalog.engine.connect() as connection:
-            ids = list(connection.scalars(sa.select(outbox.c.id).order_by(outbox.c.id)))
-            assert connection.scalar(sa.select(sa.func.count()).select_from(targets)) == len(before["targets"])
+        with weir.catalog.database.connect() as catalog:
+            ids = catalog.scalars("select id from outbox order by id")
+            assert catalog.scalar("select count(*) from targets") == len(before["targets"])
     assert all(id > last[0] for id in ids if id not in {row[0] for row in before["outbox"]})
     assert read_sealed(home / "home.json")[0]["format"] == FORMAT
     assert Path("big.jsonl").read_text().count("\n") == 4

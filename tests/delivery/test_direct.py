@@ -6,10 +6,8 @@ import threading
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from fishweir import testing
-from fishweir.catalog.deliveries import outbox
 from fishweir.delivery import collector, routing
 from fishweir.delivery.outbox import Delivery
 from fishweir.errors import HomeError
@@ -23,9 +21,8 @@ def publish(weir: Weir, *values: int) -> None:
 
 def in_outbox(weir: Weir) -> list[tuple[int, int, int]]:
     """For each row, its range and its number of attempts."""
-    with weir.catalog.engine.connect() as connection:
-        rows = connection.execute(sa.select(outbox.c.after, outbox.c.upto, outbox.c.attempts).order_by(outbox.c.id))
-        return [(row.after, row.upto, row.attempts) for row in rows]
+    with weir.catalog.database.connect() as connection:
+        return [tuple(row) for row in connection.execute("select after, upto, attempts from outbox order by id")]
 
 
 def committed(weir: Weir, monkeypatch: pytest.MonkeyPatch, *values: int) -> None:
@@ -205,7 +202,7 @@ def test_subscriptions_that_could_not_be_read_are_read_again(weir: Weir, monkeyp
     weir.execute("create query q as select x from R do hear")
     committed(weir, monkeypatch, 1)
     with monkeypatch.context() as patched:
-        patched.setattr(routing, "_AT_ONCE", sa.text("select number from nowhere where number in :some"))
+        patched.setattr(routing, "_AT_ONCE", "select number from nowhere where number in :some")
         with pytest.raises(HomeError):
             weir._delivery_service.step()
     weir._delivery_service.step()

@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from fishweir import testing
-from fishweir.catalog.deliveries import channels
 from fishweir.delivery import contents, routing
 
 
@@ -77,5 +75,4 @@ def test_columns_are_written_as_results_write_them(weir: testing.Weir) -> None:
 
 
 def channel_of(weir: testing.Weir, output: str) -> int:
-    with weir.catalog.engine.connect() as connection:
-        return int(connection.scalar(sa.select(channels.c.id).where(channels.c.output == output)) or 0)
+    return int(weir.catalog.database.scalar("select id from channels where output = :output", output=output) or 0)

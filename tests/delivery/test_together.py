@@ -7,10 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from fishweir import testing
-from fishweir.catalog.deliveries import channels, subscriptions, targets
 from fishweir.delivery import disks, sending_files
 from fishweir.delivery.outputs.append import Append
 from fishweir.delivery.sending_files import grouped
@@ -121,11 +119,13 @@ def test_subscriptions_in_bulk_are_those_of_a_script(weir: Weir, tmp_path: Path)
 
 
 def stored(weir: Weir) -> list[tuple[object, ...]]:
-    columns = (subscriptions.c.query, subscriptions.c.text, channels.c.key, channels.c.every, targets.c.address)
-    wanted = sa.select(*columns).join(channels, channels.c.id == subscriptions.c.channel)
-    with weir.catalog.engine.connect() as connection:
-        rows = connection.execute(wanted.join(targets, targets.c.id == channels.c.target).order_by(subscriptions.c.id))
-        return [tuple(row) for row in rows]
+    wanted = """
+        select query, text, key, every, address from subscriptions
+            join channels on channels.id = subscriptions.channel join targets on targets.id = channels.target
+        order by subscriptions.id
+    """
+    with weir.catalog.database.connect() as connection:
+        return [tuple(row) for row in connection.execute(wanted)]
 
 
 def test_files_of_a_network_are_sent_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

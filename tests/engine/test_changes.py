@@ -132,9 +132,9 @@ def test_many_thresholds_share_one_group(weir: Weir) -> None:
 def test_what_a_product_is_compared_with(weir: Weir) -> None:
     write({})
     weir.execute(STREAM)
-    with pytest.raises(QueryError, match="a product is compared with the row's own value only"):
+    with pytest.raises(QueryError, match="a product can only be compared with the row's own value"):
         weir.execute("select Symbol from quotes where Price < 2 * old.Volume")
-    with pytest.raises(QueryError, match=r"'\$old.q' times a number is compared with \$q only"):
+    with pytest.raises(QueryError, match=r"'\$old.q' times a number can only be compared with \$q"):
         weir.execute("create q where <Quote><Price>$p</></> in quotes, $p < 2 * $old.q construct $p")
 
 

@@ -6,7 +6,6 @@ import random
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from fishweir import testing
 from fishweir.algebra.construct import element_text
@@ -14,7 +13,6 @@ from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import CreateQuery, Shape
 from fishweir.algebra.oracle import Node, evaluate
 from fishweir.catalog.preference_counts import preferences
-from fishweir.catalog.schema import shapes
 from fishweir.engine.weir import Weir
 from fishweir.errors import QueryError
 from fishweir.languages.script import parse_script
@@ -115,13 +113,12 @@ def test_one_shape_is_stored_and_each_query_has_its_own(tmp_path: Path) -> None:
     with testing.open(tmp_path / "home") as weir:
         weir.execute("create stream S")
         in_rows(weir, drawn)
-        with weir.catalog.engine.connect() as connection:
-            assert connection.scalar(sa.select(sa.func.count()).select_from(shapes)) == 1
+        assert weir.catalog.database.scalar("select count(*) from shapes") == 1
         (written,) = parse_script("create query q7 as S/a7[b = 'x7']/c")
         stored = weir.catalog.query("q7")
         assert stored is not None
         assert (stored.shape, stored.constants) == (written.shape, written.constants)  # type: ignore[union-attr]
-        assert len({shape for shape, *_ in preferences(weir.catalog.engine)}) == 100
+        assert len({shape for shape, *_ in preferences(weir.catalog.database)}) == 100
         assert "S: a7.b, a7.c | a7.b = " in weir.explain("q7")
         with pytest.raises(QueryError, match="q7 already exists"):
             in_rows(weir, {**drawn, "q7": "/other"})

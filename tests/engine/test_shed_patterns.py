@@ -230,7 +230,7 @@ def test_queries_that_few_want_are_not_evaluated_where_that_saves_most(weir: tes
 def test_every_language_takes_a_preference_at_its_end(weir: testing.Weir, taken: list[Result], text: str) -> None:
     weir.execute("create stream S; create stream R (id int, price double, name string)")
     weir.execute(text)
-    found = preferences(weir.catalog.engine)
+    found = preferences(weir.catalog.database)
     assert any(preference is not None for _, preference, *_ in found)
 
 

@@ -169,7 +169,7 @@ def test_publishing_waits_for_the_job_or_is_refused(weir: testing.Weir) -> None:
     first = threading.Thread(target=publish, args=(0.0,))
     first.start()
     first.join()
-    assert "stream R: 20 entries wait to be evaluated, 10 may wait" in str(refused[0])
+    assert "stream R: 20 entries are waiting to be evaluated; the limit is 10" in str(refused[0])
     second = threading.Thread(target=publish, args=(None,))
     second.start()
     while second.is_alive():

@@ -201,7 +201,7 @@ def test_left_in_the_middle_of_a_file(tmp_path: Path, folder: Path, restart: boo
 
 
 def test_memory_is_bounded_without_matches(tmp_path: Path, folder: Path) -> None:
-    from fishweir.algebra.documents import parse_path
+    from fishweir.algebra.simple_paths import parse_path
     from fishweir.intake.sources.split import _OpenTree, split_elements
 
     put(folder / "a.xml", "<r><g>" + "<x><y/>t</x>" * 100_000 + "</g></r>")

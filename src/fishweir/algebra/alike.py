@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 from fishweir.algebra.nodes import Constant, CreateQuery
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

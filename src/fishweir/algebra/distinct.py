@@ -9,13 +9,13 @@ paths has no key and always passes. A document that passes gives all its results
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fishweir.algebra.documents import Element, values_at
 from fishweir.algebra.nodes import Source, Step
+from fishweir.records import dataclass
 
 if TYPE_CHECKING:
+    from fishweir.algebra.documents import Element
     from fishweir.algebra.normal import Template
     from fishweir.algebra.predicates import Predicate
 
@@ -54,6 +54,8 @@ class DistinctTemplate:
 
 def key_of(root: Element, distinct: Distinct) -> Hashable | None:
     """What documents are compared by; None where a document has none of the values."""
+    from fishweir.algebra.documents import values_at  # late: registering a query does not load the XML library
+
     values = tuple(tuple(values_at(root, path)) for path in distinct.paths)
     return values if any(values) else None
 

@@ -1,4 +1,4 @@
-"""Documents as trees: safe parsing, preorder node ids, string values, simple paths.
+"""Documents as trees: safe parsing, preorder node ids, string values, values at simple paths.
 
 A document is an lxml element with the names of the elements that stood above it before its file was
 split (its *context*). Node ids are preorder positions of elements, the document element being 0.
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from lxml import etree
 
 from fishweir.algebra.nodes import Step
+from fishweir.algebra.simple_paths import SimplePath, xml_name
 from fishweir.algebra.values import to_text, to_timestamp
-from fishweir.errors import QueryError
+from fishweir.records import dataclass
 
 Element = etree._Element
 
@@ -175,47 +175,6 @@ def tuple_to_document(stream: str, row: Mapping[str, Any]) -> Element:
 def xml_text(text: str) -> str:
     """The text without the control characters that XML cannot hold."""
     return re.sub(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
-
-
-NAME_START = (
-    "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f"
-    "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
-)
-NAME_FOLLOWS = f"{NAME_START}0-9.\u00b7\u0300-\u036f\u203f-\u2040-"
-"""What XML lets a name begin with and go on with; `\\w` takes more."""
-
-
-@lru_cache(maxsize=4096)
-def xml_name(name: str) -> str:
-    """A stream's or column's name as an element name: other characters become `_`."""
-    clean = re.sub(f"[^{NAME_FOLLOWS}]", "_", name)
-    return clean if re.match(f"[{NAME_START}]", clean) else f"_{clean}"
-
-
-# Simple paths: `/Quotes/Quote`, `Quote`, `//item`, `@id`, `Quote/@id`, as stream definitions use them.
-
-
-@dataclass(frozen=True, slots=True)
-class SimplePath:
-    """Child steps, from the document element (`absolute`) or from anywhere below."""
-
-    steps: tuple[Step, ...]
-    absolute: bool
-
-    @property
-    def last(self) -> str:
-        return self.steps[-1].name
-
-
-def parse_path(text: str) -> SimplePath:
-    """`/a/b` starts at the document element, `a/b` and `//a/b` anywhere; `@x` only at the end."""
-    relative = text.removeprefix("//")
-    absolute = relative == text and text.startswith("/")
-    names = relative.strip("/").split("/")
-    if not all(re.fullmatch(r"@?[\w.:-]+|\*", name) for name in names) or any("@" in n for n in names[:-1]):
-        raise QueryError(f"'{text}' is not a path: write /a/b, a/b, //a/b or a/@b")
-    steps = tuple(Step(n.lstrip("@").rpartition(":")[2], "attribute" if n[0] == "@" else "child") for n in names)
-    return SimplePath(steps, absolute)
 
 
 def first_value(root: Element, path: SimplePath) -> str | None:

@@ -9,7 +9,6 @@ the items of feeds: they may have several values at a path, one for each conditi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 from operator import eq, ge, gt, ne
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from fishweir.algebra.formula import Atom, Clause, Formula, RelativePath, to_dnf
 from fishweir.algebra.nodes import Constant, Slot
 from fishweir.algebra.predicates import order_of, show_constant
+from fishweir.records import dataclass
 
 EXCLUDES: dict[tuple[str, str], Callable[[Any, Any], bool]] = {
     (">", "<"): ge, (">", "<="): ge, (">=", "<"): ge, (">=", "<="): gt,

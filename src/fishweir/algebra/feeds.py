@@ -8,13 +8,13 @@ until each source has one formula: `Filter`, a source with a condition.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fishweir.algebra.formula import And, Formula, RelativePath
 from fishweir.algebra.nodes import ON_CHANGE, Action, Constant, CreateQuery, Schedule, SideWindow, Slot, Source
 from fishweir.algebra.preferences import Preference
 from fishweir.errors import QueryError
+from fishweir.records import dataclass
 
 if TYPE_CHECKING:
     from fishweir.algebra.distinct import Distinct
@@ -197,7 +197,7 @@ def to_filters(query: FeedQuery, views: Views) -> tuple[Filter, ...]:
     known = set(variables_of(query))
     for condition in query.where:
         if condition.variable not in known:
-            raise QueryError(f"the variable ${condition.variable} names no feed of the from clause")
+            raise QueryError(f"the variable ${condition.variable} does not name a feed of the from clause")
     return _pushed(query.main, query.where, views, query.joins)
 
 

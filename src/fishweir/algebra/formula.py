@@ -8,12 +8,12 @@ false, and their negation is true: an item either satisfies an atom or it does n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import product
 from typing import Literal as OneOf
 
 from fishweir.algebra.nodes import Slot, Step
 from fishweir.errors import QueryError
+from fishweir.records import dataclass
 
 AtomOperator = str
 """A comparison (nodes.Operator), `exists`, or the name of a registered condition (operators.py)."""

@@ -13,7 +13,6 @@ and the Spark job are compared with this.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
@@ -26,6 +25,7 @@ from fishweir.algebra.joins import named, row_variables
 from fishweir.algebra.nodes import Comparison, Constant, PatternNode, Shape, Slot, Source
 from fishweir.algebra.operators import find_condition
 from fishweir.algebra.oracle import NOWHERE, Node, Order, embeddings, holds, item_holds, values_compare
+from fishweir.records import dataclass
 
 Binding = Mapping[str, Node]
 

@@ -10,7 +10,7 @@ feeds have the same template (annotations.py).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar, cast
 
@@ -27,6 +27,7 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.algebra.normal import Template, dotted, to_normal
 from fishweir.algebra.predicates import Predicate, SlotPlace
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ document element has the stream's name and each column is a child.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
+from fishweir.records import dataclass
 
 if TYPE_CHECKING:
     from fishweir.algebra.distinct import Distinct

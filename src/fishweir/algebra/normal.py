@@ -9,7 +9,7 @@ they are rows of the same constant tables (NiagaraCQ 3.2.1).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
@@ -28,6 +28,7 @@ from fishweir.algebra.nodes import (
     VariableOutput,
 )
 from fishweir.algebra.operators import constant_place, constant_type
+from fishweir.records import dataclass
 
 if TYPE_CHECKING:
     from fishweir.algebra.predicates import Predicate

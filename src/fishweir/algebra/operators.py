@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from fishweir.algebra import texts
 from fishweir.algebra.values import COMPARE
 from fishweir.errors import QueryError
+from fishweir.records import dataclass
 
 ConstantKind = Literal["text", "words", "link"]
 """What a constant must be: any text, a text with a word in it, a URL or a host."""

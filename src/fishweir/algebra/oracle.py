@@ -7,7 +7,6 @@ document order. Every language, strategy and the Spark job is compared with this
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
@@ -32,6 +31,7 @@ from fishweir.algebra.operators import constant_place, find_condition
 from fishweir.algebra.predicates import constant_at, place_of
 from fishweir.algebra.texts import date_part
 from fishweir.algebra.values import COMPARE, satisfies, to_number
+from fishweir.records import dataclass
 
 Order = tuple[int, int, str]
 """An element's number, and of an attribute its place among those of its local name, and that name."""

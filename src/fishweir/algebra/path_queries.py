@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +28,7 @@ from fishweir.algebra.nodes import (
     Step,
     VariableOutput,
 )
+from fishweir.records import dataclass
 
 AXES: dict[tuple[bool, bool], Axis] = {
     (False, False): "child", (True, False): "descendant",

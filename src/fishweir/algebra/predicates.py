@@ -7,7 +7,6 @@ is a Boolean function of the item, and predicates of one source share their clau
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from fishweir.algebra.formula import Atom, AtomOperator, Clause, Formula, Part, to_cnf, to_dnf
@@ -16,6 +15,7 @@ from fishweir.algebra.normal import ANY_ROOT, PLACEHOLDER, dotted
 from fishweir.algebra.operators import constant_place, constant_type, has_share
 from fishweir.algebra.texts import SIMILAR
 from fishweir.errors import QueryError
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _predicate(source: Source, clauses: tuple[Clause, ...]) -> tuple[Predicate, 
         literals = []
         for _, negative, atom in clause:
             if isinstance(atom.right, tuple):
-                raise QueryError(f"a feed's item is compared with constants only, not as in {atom}")
+                raise QueryError(f"an item of a feed can only be compared with constants, not as in {atom}")
             signature = AtomSignature((ANY_ROOT, *atom.path), atom.op, type_of(atom), atom.part)
             literals.append(PredicateLiteral(signature, len(places), not negative))
             places.append(place_of(atom))

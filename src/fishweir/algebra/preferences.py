@@ -8,8 +8,9 @@ or tuples that satisfy it. A pattern is named by the end of its path. What they 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from fishweir.records import dataclass
 
 if TYPE_CHECKING:
     from fishweir.algebra.nodes import Constant

@@ -7,8 +7,9 @@ output is constructed, over the nodes below the variable, in document order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from fishweir.records import dataclass
 
 if TYPE_CHECKING:
     from fishweir.algebra.nodes import Constant, Output, Step

@@ -7,7 +7,6 @@ import operator
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from fishweir.algebra.nodes import Constant, Operator
@@ -53,10 +52,16 @@ def to_timestamp(text: str) -> float | None:
     number = to_number(text)
     if number is not None:
         return number if math.isfinite(number) else None
-    for parse in (datetime.fromisoformat, parsedate_to_datetime):
+    for parse in (datetime.fromisoformat, _rfc822):
         try:
             moment = parse(text.strip())
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         except (ValueError, TypeError, IndexError, OverflowError):
             continue
     return None
+
+
+def _rfc822(text: str) -> datetime:
+    from email.utils import parsedate_to_datetime  # late: it loads the whole package, sockets included
+
+    return parsedate_to_datetime(text)

@@ -11,7 +11,7 @@ a feed with `distinct`: which items it has is decided before its readers' condit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fishweir.algebra.feeds import (
     Annotation,
@@ -25,6 +25,7 @@ from fishweir.algebra.feeds import (
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or, paths_of
 from fishweir.algebra.nodes import Constant, Slot
 from fishweir.errors import QueryError
+from fishweir.records import dataclass
 
 LARGEST = 100_000
 """The maximum number of filters that a feed may expand to: unions of unions of the same views double at every level."""

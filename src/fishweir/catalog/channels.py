@@ -7,16 +7,13 @@ looked up by one statement for thousands of ways, and the rest is stored by one 
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Sequence
 from json.encoder import encode_basestring_ascii
-from typing import Any, NamedTuple
-
-import sqlalchemy as sa
+from typing import NamedTuple
 
 from fishweir.algebra.nodes import Action, Schedule
-from fishweir.catalog.bulk_insert import among, chunks, insert_tuples
-from fishweir.catalog.deliveries import COLLECTED, channels, facts, targets, timers
+from fishweir.catalog.database import Connection, chunks
+from fishweir.catalog.schema import COLLECTED
 
 _CHANNEL = ("id", "key", "target", "output", "arguments", "stylesheet", "every", "anchor", "token")
 
@@ -33,7 +30,7 @@ class ChannelSpec(NamedTuple):
 class Channels:
     """Within one change of the catalog, while other writers are kept out: the numbers are ours to give."""
 
-    def __init__(self, connection: sa.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.now = 0.0
         self._known: dict[str, int] = {}
@@ -45,7 +42,7 @@ class Channels:
         keys = [_key(way, anchor) for way, anchor in zip(ways, anchors, strict=True)]
         new = {key: place for place, key in enumerate(keys) if key not in self._known}
         if new:
-            found = self._found(channels.c.key, list(new))
+            found = self._found("channels", "key", list(new))
             there = [(found[key], ways[at].schedule.every, anchors[at]) for key, at in new.items() if key in found]
             self._set_timers(there)
             missing = [(key, ways[at], anchors[at]) for key, at in new.items() if key not in found]
@@ -61,42 +58,42 @@ class Channels:
             return None
         return self.now if schedule.start is None else schedule.start
 
-    def _found(self, column: sa.Column[Any], values: Sequence[str]) -> dict[str, int]:
+    def _found(self, table: str, column: str, values: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}
+        wanted = f"select {column}, id from {table} where {column} in :some"
         for some in chunks(values):
-            rows = self.connection.execute(
-                sa.select(column, column.table.c.id).where(among(self.connection, column, some))
-            )
-            found |= {row[0]: row.id for row in rows}
+            found |= {row[0]: row.id for row in self.connection.execute(wanted, some=some)}
         return found
 
     def _made(self, ways: Sequence[tuple[str, ChannelSpec, float | None]]) -> dict[str, int]:
         if not ways:
             return {}
+        import secrets  # late: it loads OpenSSL
+
         to = self._targets([way.action for _, way, _ in ways])
-        made = dict(zip((key for key, _, _ in ways), self._numbers(channels, len(ways)), strict=True))
+        made = dict(zip((key for key, _, _ in ways), self._numbers("channels", len(ways)), strict=True))
         rows = [
             (made[key], key, target, way.action.name, _list(way.action.arguments), way.stylesheet,
              way.schedule.every or 0.0, anchor, secrets.token_urlsafe(18))
             for (key, way, anchor), target in zip(ways, to, strict=True)
         ]  # fmt: skip
-        insert_tuples(self.connection, channels, _CHANNEL, rows)
+        self.connection.insert_tuples("channels", _CHANNEL, rows)
         self._add_timers([(made[key], way.schedule.every, anchor) for key, way, anchor in ways])
         return made
 
     def _targets(self, actions: Sequence[Action]) -> list[int]:
         addresses = [action.address or json.dumps([action.name, *action.arguments]) for action in actions]
         hosts = {address: action.host for address, action in zip(addresses, actions, strict=True)}
-        known = self._found(targets.c.address, list(hosts))
+        known = self._found("targets", "address", list(hosts))
         new = [address for address in hosts if address not in known]
-        numbers = self._numbers(targets, len(new))
+        numbers = self._numbers("targets", len(new))
         rows = [(id, address, hosts[address]) for id, address in zip(numbers, new, strict=True)]
-        insert_tuples(self.connection, targets, ("id", "address", "host"), rows)
+        self.connection.insert_tuples("targets", ("id", "address", "host"), rows)
         known |= {address: id for id, address, _ in rows}
         return [known[address] for address in addresses]
 
-    def _numbers(self, table: sa.Table, count: int) -> range:
-        last = int(self.connection.scalar(sa.select(sa.func.max(table.c.id))) or 0) if count else 0
+    def _numbers(self, table: str, count: int) -> range:
+        last = int(self.connection.scalar(f"select max(id) from {table}") or 0) if count else 0
         return range(last + 1, last + 1 + count)
 
     def set_timer(self, channel: int, every: float, anchor: float | None) -> None:
@@ -106,7 +103,7 @@ class Channels:
         """In the event list from now on, unless they are there."""
         there: set[int] = set()
         for some in chunks([channel for channel, every, _ in given if every]):
-            there |= set(self.connection.scalars(sa.select(timers.c.channel).where(timers.c.channel.in_(some))))
+            there |= set(self.connection.scalars("select channel from timers where channel in :some", some=some))
         self._add_timers([one for one in given if one[0] not in there])
 
     def _add_timers(self, given: Sequence[tuple[int, float | None, float | None]]) -> None:
@@ -114,7 +111,7 @@ class Channels:
         if timed and self._collected is None:
             self._collected = collected(self.connection)
         rows = [(id, next_due(anchor, every, self.now), self._collected) for id, every, anchor in timed]
-        insert_tuples(self.connection, timers, ("channel", "due", "batch"), rows)
+        self.connection.insert_tuples("timers", ("channel", "due", "batch"), rows)
 
 
 def _key(way: ChannelSpec, anchor: float | None) -> str:
@@ -145,6 +142,6 @@ def next_due(anchor: float, every: float, now: float) -> float:
     return due if due > now else due + every
 
 
-def collected(connection: sa.Connection) -> int:
+def collected(connection: Connection) -> int:
     """Up to which micro-batch results have been handed to the outbox."""
-    return int(connection.scalar(sa.select(facts.c.value).where(facts.c.name == COLLECTED)) or -1)
+    return int(connection.scalar("select value from facts where name = :name", name=COLLECTED) or -1)

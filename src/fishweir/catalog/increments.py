@@ -7,16 +7,15 @@ reads a row twice. The data is kept in arrays: a million dropped queries take 24
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from fishweir.catalog.checksums import verified, whole
-from fishweir.catalog.schema import queries
+from fishweir.catalog.checksums import verified
+from fishweir.catalog.database import Database
+from fishweir.records import dataclass
 
 Ints = NDArray[np.int64]
 
@@ -50,8 +49,8 @@ class Tombstones:
 class Increments:
     """The tombstones."""
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self.engine, self._lock = engine, threading.Lock()
+    def __init__(self, database: Database) -> None:
+        self.database, self._lock = database, threading.Lock()
         self._tombstones, self._version = Tombstones(), -1
 
     def tombstones(self, version: int) -> Tombstones:
@@ -61,15 +60,16 @@ class Increments:
             if version <= self._version:
                 return known
             last = int(known.changes[-1]) if len(known.changes) else 0
-            wanted = sa.select(queries.c.dropped, queries.c.number, queries.c.added, whole(queries))
-            new = self._rows(wanted.where(queries.c.dropped > last).order_by(queries.c.dropped, queries.c.number))
+            new = self._dropped(last)
             if len(new):
                 parts = zip((known.changes, known.numbers, known.added), new.T, strict=True)
                 self._tombstones = Tombstones(*(np.append(old, more) for old, more in parts))
             self._version = version
             return self._tombstones
 
-    def _rows(self, chosen: sa.Select[Any]) -> Ints:
-        with self.engine.connect() as connection:
-            found = [tuple(row)[:3] for row in verified(connection.execute(chosen).all(), queries, self.engine)]
+    def _dropped(self, after: int) -> Ints:
+        with self.database.connect() as connection:
+            wanted = f"select dropped, number, added, {connection.whole('queries')} from queries"
+            rows = connection.execute(f"{wanted} where dropped > :after order by dropped, number", after=after)
+        found = [tuple(row)[:3] for row in verified(rows, "queries", self.database.place)]
         return np.array(found, np.int64).reshape(-1, 3)

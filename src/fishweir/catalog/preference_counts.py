@@ -7,38 +7,35 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
-import sqlalchemy as sa
-
 from fishweir.algebra.codec import from_json
 from fishweir.algebra.nodes import Shape
 from fishweir.algebra.path_queries import own_shape
 from fishweir.algebra.preferences import Preference
-from fishweir.catalog.deliveries import subscriptions
-from fishweir.catalog.schema import PATHS, queries, shapes
+from fishweir.catalog.database import Database
+from fishweir.catalog.schema import PATHS
 
 MAX_NAMES_LISTED = 500
 
 
 def preferences(
-    engine: sa.Engine, read: Collection[str] = ()
+    database: Database, read: Collection[str] = ()
 ) -> list[tuple[Shape, Preference | None, int, bool, bool]]:
     """For each shape and preference of its queries: the number of subscribers, whether there are subscriptions, and
     whether some of the queries are in `read`. A query counts as one, or by its subscriptions if it has several."""
-    delivered = sa.func.count(subscriptions.c.id)
-    passed_on = queries.c.name.in_(list(read)) if len(read) <= MAX_NAMES_LISTED else sa.true()
-    own = sa.case((shapes.c.normal_form == PATHS, queries.c.constants))  # of queries whose path is a constant
-    counted = (
-        sa.select(shapes.c.shape, own, queries.c.preference, sa.func.count(), delivered, sa.func.max(passed_on))
-        .select_from(
-            queries.join(shapes, queries.c.shape == shapes.c.id).outerjoin(
-                subscriptions, (subscriptions.c.query == queries.c.name) & subscriptions.c.dropped.is_(None)
-            )
+    is_read = "case when queries.name in :read then 1 else 0 end" if len(read) <= MAX_NAMES_LISTED else "1"
+    own = "case when shapes.normal_form = :paths then queries.constants end"  # of queries whose path is a constant
+    with database.connect() as connection:
+        rows = connection.execute(
+            f"""
+            select shapes.shape, {own}, queries.preference, count(*), count(subscriptions.id), max({is_read})
+            from queries join shapes on queries.shape = shapes.id
+                left join subscriptions on subscriptions.query = queries.name and subscriptions.dropped is null
+            where queries.dropped is null
+            group by shapes.id, shapes.shape, {own}, queries.preference
+            """,
+            paths=PATHS,
+            read=list(read),
         )
-        .where(queries.c.dropped.is_(None))
-        .group_by(shapes.c.id, shapes.c.shape, own, queries.c.preference)
-    )
-    with engine.connect() as connection:
-        rows = connection.execute(counted).all()
     return [
         (_own(shape, constants), _decoded(preference), count, bool(sent), bool(passed))
         for shape, constants, preference, count, sent, passed in rows

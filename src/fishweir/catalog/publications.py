@@ -10,23 +10,19 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import sqlalchemy as sa
-
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import FeedQuery
 from fishweir.algebra.nodes import CreateQuery, Schedule
 from fishweir.algebra.views import Publication
 from fishweir.algebra.views import reads as names_read
-from fishweir.catalog.schema import publications, queries, reads
+from fishweir.catalog.database import Connection
 
-_COLUMNS = (
-    queries.c.name, queries.c.constants, queries.c.text, queries.c.start, queries.c.every, queries.c.expire,
-    queries.c.published, queries.c.publication,
-)  # fmt: skip
+_SELECT = "select name, constants, text, start, every, expire, published, publication from queries"
+_READING = "publication in (select publication from reads where feed = :feed) and dropped is null"
 
 
 class Publications:
-    def __init__(self, connection: sa.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self._ids: dict[int, tuple[FeedQuery, int]] = {}
         self._queries: dict[int, FeedQuery] = {}
@@ -40,38 +36,36 @@ class Publications:
 
     def published(self, name: str) -> CreateQuery | None:
         """The active feed of that name, in its original form."""
-        chosen = queries.c.published & (queries.c.name == name) & queries.c.dropped.is_(None)
-        chosen &= queries.c.publication.is_not(None)
-        row = self.connection.execute(sa.select(*_COLUMNS).where(chosen)).first()
+        chosen = "published and name = :name and dropped is null and publication is not null"
+        row = self.connection.execute(f"{_SELECT} where {chosen}", name=name).first()
         return self._statement(row) if row else None
 
     def readers(self, name: str) -> Iterator[CreateQuery]:
         """The active queries that name this feed, published or not."""
-        for row in self.connection.execute(sa.select(*_COLUMNS).where(_reading(name))).all():
+        for row in self.connection.execute(f"{_SELECT} where {_READING}", feed=name):
             yield self._statement(row)
 
     def read_names(self) -> set[str]:
         """All names that any query, active or dropped, uses as a feed: few, regardless of the number of queries."""
-        return set(self.connection.scalars(sa.select(reads.c.feed).distinct()))
+        return set(self.connection.scalars("select distinct feed from reads"))
 
     def reader_names(self, name: str, most: int = 6) -> list[str]:
-        chosen = sa.select(queries.c.name).where(_reading(name)).order_by(queries.c.number).limit(most)
-        return list(self.connection.scalars(chosen))
+        chosen = f"select name from queries where {_READING} order by number limit :most"
+        return self.connection.scalars(chosen, feed=name, most=most)
 
     def _store(self, query: FeedQuery) -> int:
         text = json.dumps(to_json(query))
-        found = self.connection.scalar(sa.select(publications.c.id).where(publications.c.query == text))
-        if found is None:
-            inserted = self.connection.execute(sa.insert(publications).values(query=text)).inserted_primary_key
-            assert inserted is not None
-            found = inserted[0]
-            named = [{"publication": found, "feed": feed} for feed in sorted(set(names_read(Publication(query))))]
-            self.connection.execute(sa.insert(reads), named)
+        found = self.connection.scalar("select id from publications where query = :text", text=text)
+        if found is None:  # other writers are kept out, so the numbers are ours to give
+            found = int(self.connection.scalar("select max(id) from publications") or 0) + 1
+            self.connection.insert("publications", id=found, query=text)
+            named = [(found, feed) for feed in sorted(set(names_read(Publication(query))))]
+            self.connection.insert_tuples("reads", ("publication", "feed"), named)
         return int(found)
 
     def _query(self, id: int) -> FeedQuery:
         if id not in self._queries:
-            text = self.connection.scalar(sa.select(publications.c.query).where(publications.c.id == id))
+            text = self.connection.scalar("select query from publications where id = :id", id=id)
             self._queries[id] = from_json(json.loads(str(text)))
         return self._queries[id]
 
@@ -79,9 +73,4 @@ class Publications:
         query = self._query(row.publication)
         own = tuple(json.loads(row.constants))[: len(query.slots)]
         schedule = Schedule(row.start, row.every, row.expire)
-        return CreateQuery(query, own, row.name, (), schedule, row.text, published=row.published)
-
-
-def _reading(name: str) -> sa.ColumnElement[bool]:
-    over = sa.select(reads.c.publication).where(reads.c.feed == name)
-    return queries.c.publication.in_(over) & queries.c.dropped.is_(None)
+        return CreateQuery(query, own, row.name, (), schedule, row.text, published=bool(row.published))

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-import sqlalchemy as sa
-
 from fishweir.algebra.nodes import DERIVED, CreateQuery
-from fishweir.catalog.bulk_insert import insert_rows
 from fishweir.catalog.change import Change
 from fishweir.catalog.channels import ChannelSpec
 from fishweir.catalog.checksums import SUM
-from fishweir.catalog.deliveries import subscriptions
-from fishweir.catalog.schema import NOT_YET, queries
+from fishweir.catalog.database import Connection
+from fishweir.catalog.schema import NOT_YET
 from fishweir.catalog.subscribers import SubscriptionRequest
 from fishweir.errors import QueryError
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +38,21 @@ def matches(pattern: str | None, name: str, text: str) -> bool:
     return pattern.lower() in name.lower() or pattern.lower() in text.lower()
 
 
-def list_queries(connection: sa.Connection, pattern: str | None = None) -> list[QueryInfo]:
-    chosen = (queries.c.dropped.is_(None) | queries.c.paused) & queries.c.name.not_like(f"{DERIVED}%")
-    found = connection.execute(sa.select(queries).where(chosen).order_by(queries.c.number))
+def list_queries(connection: Connection, pattern: str | None = None) -> list[QueryInfo]:
+    there = "select * from queries where (dropped is null or paused) and name not like :derived order by number"
+    found = connection.execute(there, derived=f"{DERIVED}%")
     return [_standing(row) for row in found if matches(pattern, row.name, row.text)]
 
 
 def _standing(row: Any) -> QueryInfo:
     state = "paused" if row.paused else "waiting" if row.added == NOT_YET else "running"
-    return QueryInfo(row.name, state, row.text, row.start, row.every, row.expire, row.published)
+    return QueryInfo(row.name, state, row.text, row.start, row.every, row.expire, bool(row.published))
 
 
 def pause(change: Change, name: str) -> None:
     """The query gives no results from the next micro-batch on; its name stays taken."""
-    living = (queries.c.name == name) & queries.c.dropped.is_(None)
-    paused = sa.update(queries).where(living).values(dropped=change.take(1), paused=True)
-    if change.connection.execute(paused).rowcount == 0:
+    paused = "update queries set dropped = :change, paused = true where name = :name and dropped is null"
+    if change.connection.execute(paused, name=name, change=change.take(1)).changed == 0:
         is_paused = change.is_paused(name)
         raise QueryError(f"the query {name} is already paused" if is_paused else f"there is no query {name}")
 
@@ -64,31 +60,30 @@ def pause(change: Change, name: str) -> None:
 def resume(change: Change, name: str) -> None:
     """The query continues as a new row: it sees documents from now on, or from its start if that is in the future, and
     its earlier results are kept."""
-    chosen = (queries.c.name == name) & queries.c.paused
-    row = change.connection.execute(sa.select(queries).where(chosen)).mappings().first()
-    if row is None:
+    paused = change.connection.execute("select * from queries where name = :name and paused", name=name).first()
+    if paused is None:
         is_alive = change.shape(name) is not None
         raise QueryError(f"the query {name} is not paused" if is_alive else f"there is no query {name}")
-    change.connection.execute(sa.update(queries).where(chosen).values(paused=False))
+    row = dict(paused._mapping)
+    row.pop(SUM, None)
+    change.connection.execute("update queries set paused = false where name = :name and paused", name=name)
     added = change.take(1)
     if row["added"] == NOT_YET and row["start"] > change.subscribers.now:
         added = NOT_YET
-    number = int(change.connection.scalar(sa.select(sa.func.max(queries.c.number))) or 0) + 1
+    number = int(change.connection.scalar("select max(number) from queries") or 0) + 1
     again = {**row, "number": number, "replaces": row["number"], "paused": False, "dropped": None, "added": added}
-    del again[SUM]
-    change.connection.execute(sa.insert(queries).values(**again))
+    change.connection.insert("queries", **again)
 
 
 def act(change: Change, statement: CreateQuery) -> None:
     """What a query does from now on, and when, in place of what it did."""
     name, schedule = str(statement.name), statement.schedule
-    own = (subscriptions.c.query == name) & subscriptions.c.by_query
-    change.subscribers.expire(own, change.take(1), change.subscribers.now)
+    change.subscribers.expire("query = :query and by_query", change.take(1), change.subscribers.now, query=name)
     requests = [
         SubscriptionRequest(name, name, ChannelSpec(one, schedule), statement.text) for one in statement.actions
     ]
     rows = change.subscribers.rows(requests, by_query=True)
-    insert_rows(change.connection, subscriptions, [{**row, "added": change.take(1)} for row in rows])
-    living = (queries.c.name == name) & (queries.c.dropped.is_(None) | queries.c.paused)
-    expire = queries.c.expire if schedule.expire is None else schedule.expire
-    change.connection.execute(sa.update(queries).where(living).values(every=schedule.every or 0.0, expire=expire))
+    change.connection.insert_rows("subscriptions", [{**row, "added": change.take(1)} for row in rows])
+    expire = "" if schedule.expire is None else ", expire = :expire"
+    changed = f"update queries set every = :every{expire} where name = :name and (dropped is null or paused)"
+    change.connection.execute(changed, name=name, every=schedule.every or 0.0, expire=schedule.expire)

@@ -13,25 +13,25 @@ from json.encoder import encode_basestring_ascii
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import sqlalchemy as sa
-
 from fishweir.algebra.alike import Alike
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import to_json, to_text
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape
 from fishweir.algebra.path_queries import Paths
-from fishweir.catalog.bulk_insert import insert_rows, insert_tuples
 from fishweir.catalog.channels import ChannelSpec
-from fishweir.catalog.deliveries import subscriptions
+from fishweir.catalog.database import Connection, chunks
 from fishweir.catalog.publications import Publications
-from fishweir.catalog.schema import NOT_YET, PATHS, queries, shapes, streams
+from fishweir.catalog.schema import NOT_YET, PATHS
 from fishweir.catalog.subscribers import Subscribers, SubscriptionRequest
 from fishweir.errors import QueryError
 
-COLUMNS = tuple(column.name for column in queries.columns if column.computed is None)
+COLUMNS = (
+    "number", "name", "unnamed", "shape", "constants", "text", "start", "every", "expire", "preference", "paused",
+    "publication", "published", "replaces", "added", "dropped",
+)  # fmt: skip
 _ROW = itemgetter(*COLUMNS)
-SHAPE_COLUMNS = tuple(column.name for column in shapes.columns if column.computed is None)
+SHAPE_COLUMNS = ("id", "shape", "normal_form", "signature")
 
 
 AnyShape = Shape | Selection | Paths
@@ -51,7 +51,7 @@ class QueryInserter:
 
     def __init__(
         self,
-        connection: sa.Connection,
+        connection: Connection,
         take: Callable[[int], int],
         publications: Publications,
         subscribers: Subscribers,
@@ -79,7 +79,7 @@ class QueryInserter:
         """Stores queries and returns the names of all of them, including those that already existed."""
         self.take(0)
         if self._number < 0:
-            self._number = int(self.connection.scalar(sa.select(sa.func.max(queries.c.number))) or 0)
+            self._number = int(self.connection.scalar("select max(number) from queries") or 0)
         named = [self._named(some, given) for some in given]
         names = [name for some in named for name in some.names]
         unnamed = [some.like.name is None for some in given]
@@ -105,8 +105,8 @@ class QueryInserter:
                 added.append(InsertedQueries(change, number, stored_shape(one.like), one.constants))
             self._number += len(one)
             change += len(one)
-        insert_tuples(self.connection, queries, COLUMNS, rows)
-        insert_rows(self.connection, subscriptions, actions)
+        self.connection.insert_tuples("queries", COLUMNS, rows)
+        self.connection.insert_rows("subscriptions", actions)
         if self.on_added is not None:
             self.on_added(added)
 
@@ -176,19 +176,17 @@ class QueryInserter:
     def _names_given(self) -> tuple[dict[str, str], set[str | None]]:
         """Names of the active unnamed queries by text, and all names of the same form, including those of streams; read
         once."""
-        mine = sa.select(queries.c.text, queries.c.name).where(queries.c.unnamed, queries.c.dropped.is_(None))
+        mine = "select text, name from queries where unnamed and dropped is null"
         known = {row.text: row.name for row in self.connection.execute(mine)}
-        alike = sa.union(*(sa.select(table.c.name).where(table.c.name.like("q%")) for table in (queries, streams)))
+        alike = " union ".join(f"select name from {table} where name like 'q%'" for table in ("queries", "streams"))
         return known, set(self.connection.scalars(alike))
 
     def _texts(self, names: Sequence[str | None]) -> dict[str | None, str]:
         """The texts of the active queries with these names."""
         found: dict[str | None, str] = {}
-        there = queries.c.dropped.is_(None) | queries.c.paused
-        for i in range(0, len(names), 5_000):
-            chosen = queries.c.name.in_(names[i : i + 5_000]) & there
-            rows = self.connection.execute(sa.select(queries.c.name, queries.c.text).where(chosen))
-            found |= {row.name: row.text for row in rows}
+        there = "select name, text from queries where name in :names and (dropped is null or paused)"
+        for some in chunks(names):
+            found |= {row.name: row.text for row in self.connection.execute(there, names=some)}
         return found
 
     def _new(self, some: Alike, seen: dict[str | None, str]) -> Alike:
@@ -216,19 +214,19 @@ class QueryInserter:
                 known[texts[key]] = self._next_shape()
                 rows.append((known[texts[key]], texts[key], *_described(shape)))
             self._shapes[key] = shape, known[texts[key]]
-        insert_tuples(self.connection, shapes, SHAPE_COLUMNS, rows)
+        self.connection.insert_tuples("shapes", SHAPE_COLUMNS, rows)
 
     def _shape_ids(self, texts: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}
-        for i in range(0, len(texts), 5_000):
-            chosen = sa.select(shapes.c.shape, shapes.c.id).where(shapes.c.shape.in_(texts[i : i + 5_000]))
-            found |= {row.shape: row.id for row in self.connection.execute(chosen)}
+        for some in chunks(texts):
+            rows = self.connection.execute("select shape, id from shapes where shape in :texts", texts=some)
+            found |= {row.shape: row.id for row in rows}
         return found
 
     def _next_shape(self) -> int:
         """Other writers are kept out, so the numbers are ours to give."""
         if self._shape_number < 0:
-            self._shape_number = int(self.connection.scalar(sa.select(sa.func.max(shapes.c.id))) or 0)
+            self._shape_number = int(self.connection.scalar("select max(id) from shapes") or 0)
         self._shape_number += 1
         return self._shape_number
 

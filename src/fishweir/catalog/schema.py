@@ -1,116 +1,33 @@
-"""The catalog's tables. Rows are never deleted: a dropped query keeps its row and gets the number of
-the change that dropped it, so results of any version can be read. A query whose definition, or that of a
-feed it reads, was replaced is a new row that says which one it `replaces`. `publications` are queries over
-feeds without their constants, `reads` the feeds they name; `segments` are those that registrations in bulk wrote, by
-their changes. What is delivered to whom is in `deliveries.py`. `home` is the id of the one home that the catalog
-belongs to."""
+"""The tables of the catalog (`schema.sql`), and values with a meaning of their own in them."""
 
 from __future__ import annotations
 
-from functools import cache
-
-from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.schema import CreateIndex, CreateTable
-
-metadata = MetaData()
+import re
+from pathlib import Path
 
 NOT_YET = 2**62
 """`added` of a query that has not started: no version of the catalog has it."""
-
-home = Table("home", metadata, Column("id", String, primary_key=True))
-
-counters = Table(
-    "counters", metadata,
-    Column("name", String, primary_key=True),
-    Column("value", Integer, nullable=False),
-)  # fmt: skip
-
-streams = Table(
-    "streams", metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", String, nullable=False),
-    Column("definition", Text, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("added", Integer, nullable=False),
-    Column("dropped", Integer),
-    Index("living_streams", "name", unique=True, sqlite_where=text("dropped is null")),
-)  # fmt: skip
-
 PATHS = "paths"
 """The normal form of the shapes whose queries have their path as a constant (algebra/path_queries.py)."""
-
-shapes = Table(
-    "shapes", metadata,
-    Column("id", Integer, primary_key=True),
-    Column("shape", Text, nullable=False, unique=True),
-    Column("normal_form", Text, nullable=False),
-    Column("signature", Text, nullable=False),
-)  # fmt: skip
-
-queries = Table(
-    "queries", metadata,
-    Column("number", Integer, primary_key=True),
-    Column("name", String, nullable=False),
-    Column("unnamed", Boolean, nullable=False),
-    Column("shape", Integer, ForeignKey("shapes.id"), nullable=False),
-    Column("constants", Text, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("start", Float),
-    Column("every", Float, nullable=False),
-    Column("expire", Float),
-    Column("preference", Text),
-    Column("paused", Boolean, nullable=False),
-    Column("publication", Integer, ForeignKey("publications.id")),
-    Column("published", Boolean, nullable=False),
-    Column("replaces", Integer),
-    Column("added", Integer, nullable=False),
-    Column("dropped", Integer),
-    Index("living_names", "name", unique=True, sqlite_where=text("dropped is null")),
-    Index("queries_by_name", "name"),
-    Index("queries_added", "added"),
-    Index("queries_over_feeds", "publication", sqlite_where=text("publication is not null")),
-    Index("queries_dropped", "dropped", sqlite_where=text("dropped is not null")),
-    Index("queries_expire", "expire", sqlite_where=text("expire is not null and dropped is null")),
-    Index("queries_start", "added", "start", sqlite_where=text("start is not null and dropped is null")),
-)  # fmt: skip
-
-segments = Table(
-    "segments", metadata,
-    Column("after", Integer, primary_key=True),
-    Column("upto", Integer, nullable=False),
-    Column("size", Integer, nullable=False),
-    Column("plan", String, nullable=False),
-    Column("asked", String, nullable=False),
-)  # fmt: skip
-
-publications = Table(
-    "publications", metadata,
-    Column("id", Integer, primary_key=True),
-    Column("query", Text, nullable=False, unique=True),
-)  # fmt: skip
-
-reads = Table(
-    "reads", metadata,
-    Column("publication", Integer, ForeignKey("publications.id"), primary_key=True),
-    Column("feed", String, primary_key=True),
-    Index("reads_of", "feed"),
-)  # fmt: skip
+COLLECTED = "collected"
+"""The fact that says up to which micro-batch results have been handed to the outbox."""
+WAITED = "waited "
+"""How facts begin that say of a query, by its number, that its start was to come when it was registered."""
+GENERATION = "generation"
+"""The fact that counts the runs of the job: a catalog with fewer than the home knows of is an older one."""
 
 
-def for_postgresql(table: Table) -> None:
-    """PostgreSQL's indexes have the same conditions as SQLite's. They are given when they are needed: to name them in a
-    definition loads all of SQLAlchemy's PostgreSQL, in each command."""
-    for index in table.indexes:
-        index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
+def definitions() -> dict[str, list[str]]:
+    """By table, the statement that creates it and those that create its indexes."""
+    found: dict[str, list[str]] = {}
+    text = re.sub(r"^--.*\n", "", Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"), flags=re.M)
+    for statement in filter(None, map(str.strip, text.split(";\n"))):
+        table = re.search(r"create table (\w+)| on (\w+) ", statement)
+        assert table is not None
+        found.setdefault(table[1] or table[2], []).append(statement)
+    return found
 
 
-@cache
-def sqlite_definitions() -> tuple[str, ...]:
-    """The statements that make all tables and indexes. To compile them takes longer than to run them."""
-    dialect, found = sqlite.dialect(), []
-    for table in metadata.sorted_tables:
-        found.append(str(CreateTable(table).compile(dialect=dialect)))
-        indexes = sorted(table.indexes, key=lambda index: str(index.name))
-        found.extend(str(CreateIndex(index).compile(dialect=dialect)) for index in indexes)
-    return tuple(found)
+def columns_of(definition: str) -> list[str]:
+    """The columns of a table, by the statement that creates it."""
+    return re.findall(r"^    (?!primary key)(\w+) ", definition, re.M)

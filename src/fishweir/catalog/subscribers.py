@@ -9,17 +9,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
-
-import sqlalchemy as sa
 
 from fishweir.algebra.intervals import interval_text
 from fishweir.algebra.nodes import Action
-from fishweir.catalog.bulk_insert import among, chunks, insert_rows
 from fishweir.catalog.channels import Channels, ChannelSpec
-from fishweir.catalog.checksums import SUM, verified, whole
-from fishweir.catalog.deliveries import channels, outbox, subscriptions, timers
+from fishweir.catalog.checksums import SUM, verified
+from fishweir.catalog.database import Connection, chunks
+from fishweir.records import dataclass
+
+_STANDING = "(dropped is null or paused)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class SubscriptionRequest(NamedTuple):
 class Subscribers:
     """Adds and ends subscriptions within one change; `take` gives change numbers."""
 
-    def __init__(self, connection: sa.Connection, take: Callable[[int], int]) -> None:
+    def __init__(self, connection: Connection, take: Callable[[int], int]) -> None:
         self.connection, self.take = connection, take
         self.channels = Channels(connection)
         self.now = time.time()
@@ -107,122 +106,126 @@ class Subscribers:
         }
         rows = self.rows(list(new.values()), by_query=False)
         first = self.take(len(rows))
-        insert_rows(self.connection, subscriptions, [{**row, "added": first + i} for i, row in enumerate(rows)])
+        self.connection.insert_rows("subscriptions", [{**row, "added": first + i} for i, row in enumerate(rows)])
 
     def _there(self, texts: Sequence[str]) -> set[tuple[str, str]]:
         """Which of these texts already exist, with their queries."""
         found: set[tuple[str, str]] = set()
-        living = (subscriptions.c.dropped.is_(None) | subscriptions.c.paused) & ~subscriptions.c.by_query
-        wanted = sa.select(subscriptions.c.query, subscriptions.c.text).where(living)
+        wanted = f"select query, text from subscriptions where text in :texts and {_STANDING} and not by_query"
         for some in chunks(texts):
-            rows = self.connection.execute(wanted.where(among(self.connection, subscriptions.c.text, some)))
-            found |= {(row.query, row.text) for row in rows}
+            found |= {(row.query, row.text) for row in self.connection.execute(wanted, texts=some)}
         return found
 
     def of(self, query: str) -> list[Subscription]:
-        return standing(self.connection, subscriptions.c.query == query)
+        return standing(self.connection, "subscriptions.query = :query", query=query)
 
     def feeds(self) -> set[str]:
         """The names with subscriptions, apart from the actions of the queries themselves."""
-        living = (subscriptions.c.dropped.is_(None) | subscriptions.c.paused) & ~subscriptions.c.by_query
-        return set(self.connection.scalars(sa.select(subscriptions.c.query).where(living).distinct()))
+        chosen = f"select distinct query from subscriptions where {_STANDING} and not by_query"
+        return set(self.connection.scalars(chosen))
 
-    def end(self, chosen: sa.ColumnElement[bool], change: int | None = None) -> int:
-        """Ends subscriptions, and timers that no longer have subscriptions; returns how many there were."""
-        living = chosen & (subscriptions.c.dropped.is_(None) | subscriptions.c.paused)
-        ended = [
-            row.channel for row in self.connection.execute(sa.select(subscriptions.c.channel).where(living).distinct())
-        ]
+    def end(self, chosen: str, change: int | None = None, **values: Any) -> int:
+        """Ends the subscriptions for which a condition holds, and timers that no longer have subscriptions; returns how
+        many there were."""
+        standing = f"{chosen} and {_STANDING}"
+        ended = self.connection.scalars(f"select distinct channel from subscriptions where {standing}", **values)
         if not ended:
             return 0
         change = self.take(1) if change is None else change
-        done = sa.update(subscriptions).where(living).values(dropped=change, paused=False)
-        count = int(self.connection.execute(done).rowcount)
-        for i in range(0, len(ended), 5_000):
-            self._end_timers(ended[i : i + 5_000])
+        done = f"update subscriptions set dropped = :change, paused = false where {standing}"
+        count = self.connection.execute(done, change=change, **values).changed
+        self.channels.forget()
+        for some in chunks(ended):
+            self._end_timers(some)
         return count
 
     def _end_timers(self, ended: list[int]) -> None:
-        self.channels.forget()
-        waiting = sa.select(subscriptions.c.channel).where(
-            subscriptions.c.channel.in_(ended), subscriptions.c.dropped.is_(None)
+        waiting = "select channel from subscriptions where channel in :ended and dropped is null"
+        self.connection.execute(
+            f"delete from timers where channel in :ended and channel not in ({waiting})", ended=ended
         )
-        self.connection.execute(sa.delete(timers).where(timers.c.channel.in_(ended), timers.c.channel.not_in(waiting)))
 
-    def end_of(self, query: str, action: Action | None = None, stylesheet: str | None = None) -> int:
+    def end_of(self, query: str, action: Action | None = None) -> int:
         """Ends what was subscribed to a feed or query, or that with this output; `do` clauses stay."""
-        chosen = (subscriptions.c.query == query) & ~subscriptions.c.by_query
-        if action is not None:
-            same = sa.select(channels.c.id).where(
-                channels.c.output == action.name, channels.c.arguments == json.dumps(action.arguments)
-            )
-            chosen &= subscriptions.c.channel.in_(same)
-        return self.end(chosen)
+        if action is None:
+            return self.end("query = :query and not by_query", query=query)
+        same = "select id from channels where output = :output and arguments = :arguments"
+        return self.end(
+            f"query = :query and not by_query and channel in ({same})",
+            query=query,
+            output=action.name,
+            arguments=json.dumps(action.arguments),
+        )
 
     def end_by(self, token: str) -> list[str]:
         """Ends what goes through the channel of a token, paused or not, and returns the names of the queries. Waiting
         deliveries are discarded.
         """
-        channel = self.connection.scalar(sa.select(channels.c.id).where(channels.c.token == token))
+        channel = self.connection.scalar("select id from channels where token = :token", token=token)
         if channel is None:
             return []
-        chosen = (subscriptions.c.channel == channel) & (subscriptions.c.dropped.is_(None) | subscriptions.c.paused)
-        names = list(self.connection.scalars(sa.select(subscriptions.c.query).where(chosen).distinct()))
-        self.end(chosen)
-        self.connection.execute(sa.delete(outbox).where(outbox.c.channel == channel))
+        chosen = f"select distinct query from subscriptions where channel = :channel and {_STANDING}"
+        names = self.connection.scalars(chosen, channel=channel)
+        self.end("channel = :channel", channel=channel)
+        self.connection.execute("delete from outbox where channel = :channel", channel=channel)
         return names
 
-    def expire(self, chosen: sa.ColumnElement[bool], change: int, now: float) -> None:
+    def expire(self, chosen: str, change: int, now: float, **values: Any) -> None:
         """Ends subscriptions whose time is over. What came before is delivered now, not at the next due time, unless
         others use the same channel: then it goes with what they get."""
-        living = chosen & subscriptions.c.dropped.is_(None)
-        done = sa.update(subscriptions).where(living).values(dropped=change)
-        self.connection.execute(done)
-        ended = sa.select(subscriptions.c.channel).where(subscriptions.c.dropped == change)
-        others = sa.exists().where(subscriptions.c.channel == timers.c.channel, subscriptions.c.dropped.is_(None))
-        self.connection.execute(sa.update(timers).where(timers.c.channel.in_(ended), ~others).values(due=now))
+        done = f"update subscriptions set dropped = :change where {chosen} and dropped is null"
+        self.connection.execute(done, change=change, now=now, **values)
+        ended = "select channel from subscriptions where dropped = :change"
+        others = "select 1 from subscriptions where subscriptions.channel = timers.channel and dropped is null"
+        due = f"update timers set due = :now where channel in ({ended}) and not exists ({others})"
+        self.connection.execute(due, change=change, now=now)
 
     def pause(self, id: int) -> None:
-        values = {"dropped": self.take(1), "paused": True}
-        chosen = (subscriptions.c.id == id) & subscriptions.c.dropped.is_(None)
-        self.connection.execute(sa.update(subscriptions).where(chosen).values(**values))
+        paused = "update subscriptions set dropped = :change, paused = true where id = :id and dropped is null"
+        self.connection.execute(paused, id=id, change=self.take(1))
 
     def resume(self, id: int) -> None:
         """Results from the pause are not delivered: the subscription continues as a new row."""
-        chosen = (subscriptions.c.id == id) & subscriptions.c.paused
-        row = self.connection.execute(sa.select(subscriptions).where(chosen)).mappings().first()
-        if row is None:
+        paused = self.connection.execute("select * from subscriptions where id = :id and paused", id=id).first()
+        if paused is None:
             return
-        self.connection.execute(sa.update(subscriptions).where(chosen).values(paused=False))
-        again = {**row, "paused": False, "dropped": None, "added": self.take(1)}
-        del again["id"], again[SUM]
-        self.connection.execute(sa.insert(subscriptions).values(**again))
-        every = self.connection.execute(sa.select(channels).where(channels.c.id == row["channel"])).one()
-        self.channels.set_timer(every.id, every.every, every.anchor)
+        self.connection.execute("update subscriptions set paused = false where id = :id and paused", id=id)
+        row = {name: value for name, value in paused._mapping.items() if name not in ("id", SUM)}
+        self.connection.insert("subscriptions", **{**row, "paused": False, "dropped": None, "added": self.take(1)})
+        channel = self.connection.execute("select * from channels where id = :id", id=row["channel"]).first()
+        self.channels.set_timer(channel.id, channel.every, channel.anchor)
+
+    def forget_pause(self, id: int) -> None:
+        """A paused subscription that is replaced is not resumed."""
+        self.connection.execute("update subscriptions set paused = false where id = :id", id=id)
 
 
-def feeds_by(connection: sa.Connection, token: str) -> tuple[list[str], bool]:
+def feeds_by(connection: Connection, token: str) -> tuple[list[str], bool]:
     """The names whose results went through the channel of a token, and whether some still do."""
-    own = subscriptions.c.channel == channels.c.id
-    wanted = sa.select(subscriptions.c.feed, subscriptions.c.dropped, subscriptions.c.paused)
-    rows = connection.execute(wanted.join(channels, own).where(channels.c.token == token).limit(1_000)).all()
+    joined = "subscriptions join channels on subscriptions.channel = channels.id"
+    rows = connection.execute(
+        f"select feed, dropped, paused from {joined} where channels.token = :token limit 1000", token=token
+    )
     active = [row for row in rows if row.dropped is None or row.paused]
     return sorted({row.feed for row in active or rows})[:5], bool(active)
 
 
-def standing(connection: sa.Connection, chosen: Any = None) -> list[Subscription]:
-    """The current subscriptions, including paused ones, oldest first."""
-    living: Any = subscriptions.c.dropped.is_(None) | subscriptions.c.paused
-    own = (subscriptions.c[name] for name in ("id", "query", "feed"))
-    way = (channels.c[name] for name in ("output", "arguments", "stylesheet", "every"))
-    rest = (subscriptions.c[name] for name in ("start", "expire", "text", "by_query", "paused"))
-    wanted = sa.select(*own, *way, *rest, channels.c.token, whole(subscriptions, channels))
-    wanted = wanted.join(channels, channels.c.id == subscriptions.c.channel)
-    rows = connection.execute(wanted.where(living if chosen is None else living & chosen).order_by(subscriptions.c.id))
-    return [_subscription(row) for row in verified(rows.all(), subscriptions, connection)]
+def standing(connection: Connection, chosen: str = "", **values: Any) -> list[Subscription]:
+    """The current subscriptions, including paused ones, oldest first; all, or those for which a condition holds."""
+    rows = connection.execute(
+        f"""
+        select subscriptions.id, query, feed, output, arguments, stylesheet, every, start, expire, text, by_query,
+            paused, token, {connection.whole("subscriptions", "channels")}
+        from subscriptions join channels on channels.id = subscriptions.channel
+        where {_STANDING} {f"and {chosen}" if chosen else ""} order by subscriptions.id
+        """,
+        **values,
+    )
+    return [_subscription(row) for row in verified(rows, "subscriptions", connection.place)]
 
 
 def _subscription(row: Any) -> Subscription:
     values = dict(row._mapping)
     del values["whole"]
-    return Subscription(**{**values, "arguments": tuple(json.loads(values["arguments"]))})
+    flags = {name: bool(values[name]) for name in ("by_query", "paused")}
+    return Subscription(**{**values, **flags, "arguments": tuple(json.loads(values["arguments"]))})

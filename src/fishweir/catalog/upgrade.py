@@ -1,55 +1,48 @@
-"""Upgrades the tables of a catalog that an older version wrote: rows are kept, `sum` is computed."""
+"""Upgrades the tables of a SQLite catalog that an older version wrote: rows are kept, `sum` is computed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import sqlalchemy as sa
-from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
-
-from fishweir.catalog.catalog import Catalog
-from fishweir.catalog.checksums import SUM
-from fishweir.catalog.schema import metadata
+from fishweir.catalog.checksums import SUM, with_checksum
+from fishweir.catalog.database import Connection, open_database
+from fishweir.catalog.schema import columns_of, definitions
+from fishweir.catalog.sqlite import SqliteDatabase
 
 
 def upgrade_catalog(url: str | Path) -> None:
     """Upgrades all tables in one transaction; tables that are already upgraded are skipped."""
-    catalog = Catalog(url, is_new=False)
+    database = open_database(url)
     try:
-        with catalog.engine.connect() as connection:
-            is_sqlite = catalog.engine.dialect.name == "sqlite"
-            if is_sqlite:
-                connection.exec_driver_sql("pragma legacy_alter_table = on")  # other tables keep naming this one
-                connection.commit()
-                connection.exec_driver_sql("begin immediate")
-            there = sa.inspect(connection)
-            old = {name: [column["name"] for column in there.get_columns(name)] for name in there.get_table_names()}
-            for table in metadata.sorted_tables:
-                if table.name not in old:
-                    table.create(connection)
-                elif SUM not in old[table.name]:
-                    (_copy if is_sqlite else _add)(connection, table, old[table.name])
-            connection.commit()
+        if not isinstance(database, SqliteDatabase) or not database.has_tables():
+            return  # other databases have no checksums; Catalog reports a catalog that is missing
+        with database.begin() as connection:
+            connection.execute("pragma legacy_alter_table = on")  # other tables keep naming this one
+            connection.execute("begin immediate")
+            for table, (create, *indexes) in definitions().items():
+                old = [row.name for row in connection.execute(f"pragma table_xinfo({table})")]
+                if not old:
+                    connection.execute(with_checksum(create))
+                elif SUM not in old:
+                    _copy(connection, table, create, old)
+                else:
+                    continue
+                for index in indexes:
+                    connection.execute(index)
     finally:
-        catalog.close()
+        database.close()
 
 
-def _add(connection: sa.Connection, table: sa.Table, _: list[str]) -> None:
-    column = CreateColumn(table.c[SUM]).compile(dialect=connection.dialect)
-    connection.exec_driver_sql(f"alter table {table.name} add column {column}")
-
-
-def _copy(connection: sa.Connection, table: sa.Table, columns: list[str]) -> None:
+def _copy(connection: Connection, table: str, create: str, old: list[str]) -> None:
     """SQLite adds no stored columns to a table that is there."""
-    name, listed = table.name, ", ".join(f'"{column}"' for column in columns if column in table.c)
-    for index in table.indexes:
-        connection.exec_driver_sql(f"drop index if exists {index.name}")
-    connection.exec_driver_sql(f"alter table {name} rename to old_{name}")
-    connection.execute(CreateTable(table))
-    connection.exec_driver_sql(f"insert into {name} ({listed}) select {listed} from old_{name}")
-    if table.dialect_options["sqlite"]["autoincrement"]:  # ids that were given once are not given again
-        connection.exec_driver_sql(f"delete from sqlite_sequence where name = '{name}'")
-        connection.exec_driver_sql(f"update sqlite_sequence set name = '{name}' where name = 'old_{name}'")
-    connection.exec_driver_sql(f"drop table old_{name}")
-    for index in table.indexes:
-        connection.execute(CreateIndex(index))
+    listed = ", ".join(column for column in old if column in columns_of(create))
+    made = "select name from sqlite_master where type = 'index' and tbl_name = :own and sql is not null"
+    for index in connection.scalars(made, own=table):
+        connection.execute(f"drop index {index}")
+    connection.execute(f"alter table {table} rename to old_{table}")
+    connection.execute(with_checksum(create))
+    connection.execute(f"insert into {table} ({listed}) select {listed} from old_{table}")
+    if "autoincrement" in create:  # ids that were assigned once are not assigned again
+        connection.execute(f"delete from sqlite_sequence where name = '{table}'")
+        connection.execute(f"update sqlite_sequence set name = '{table}' where name = 'old_{table}'")
+    connection.execute(f"drop table old_{table}")

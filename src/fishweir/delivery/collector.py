@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
-import sqlalchemy as sa
 
 from fishweir.catalog.channels import collected
-from fishweir.catalog.deliveries import COLLECTED, facts, news, subscriptions
-from fishweir.catalog.fast_lookup import FastLookup
+from fishweir.catalog.database import Connection, Database, chunks
+from fishweir.catalog.schema import COLLECTED
 from fishweir.delivery.contents import Contents
 from fishweir.delivery.direct import Direct, Row
 from fishweir.delivery.outbox import Delivery, enqueue
@@ -27,18 +26,16 @@ TOGETHER, SLICE = 20, 0.1
 """The maximum number of waiting micro-batches that are collected in one transaction, and the number of seconds after
 which no more are added: their deliveries begin after the transaction.
 """
-_FORGET = sa.delete(facts).where(facts.c.name == COLLECTED)
-_COLLECTED = sa.insert(facts).values(name=COLLECTED, value=sa.bindparam("value"))
 NOTED = 100
 """The number of micro-batches without subscribers after which the progress is recorded."""
 
 
 class Collector:
     def __init__(
-        self, engine: sa.Engine, table: ResultsTable, fired: Routing, contents: Contents, direct: Direct
+        self, database: Database, table: ResultsTable, fired: Routing, contents: Contents, direct: Direct
     ) -> None:
-        self.engine, self.table, self.fired, self.contents, self.direct = engine, table, fired, contents, direct
-        self.asking, self._has_subscribers = FastLookup(engine), False
+        self.database, self.table, self.fired, self.contents, self.direct = database, table, fired, contents, direct
+        self._has_subscribers = False
         self.batch = -1
         self._begun: list[Delivery] = []
         self.catch_up()
@@ -47,12 +44,12 @@ class Collector:
     def has_subscribers(self) -> bool:
         """Whether there was ever a subscription. Without any, nothing can be due, and micro-batches are skipped."""
         if not self._has_subscribers:
-            self._has_subscribers = self.asking.first(f"select 1 from {subscriptions.name} limit 1") is not None
+            self._has_subscribers = self.database.scalar("select 1 from subscriptions limit 1") is not None
         return self._has_subscribers
 
     def catch_up(self) -> None:
         """Reads the progress again, since another process may have run the job meanwhile."""
-        with self.engine.connect() as connection:
+        with self.database.connect() as connection:
             self.batch = collected(connection)
 
     def waiting(self) -> list[Commit]:
@@ -112,15 +109,15 @@ class Collector:
         return self.contents.reader.spent.counting(commit.batch, commit.documents)
 
     def _write(self, rows: Sequence[Row], later: Sequence[tuple[str, int]], last: int, now: float) -> list[Delivery]:
-        with self.engine.begin() as connection:
+        with self.database.begin() as connection:
             begun, left = self.direct.begin(connection, rows, now)
             enqueue(connection, left, now)
-            for i in range(0, len(later), 5_000):
-                self._note(connection, later[i : i + 5_000])
-            connection.execute(_FORGET)
-            connection.execute(_COLLECTED, {"value": str(last)})
+            for some in chunks(later):
+                self._note(connection, some)
+            connection.execute("delete from facts where name = :name", name=COLLECTED)
+            connection.insert("facts", name=COLLECTED, value=str(last))
         return begun
 
-    def _note(self, connection: sa.Connection, noted: Sequence[tuple[str, int]]) -> None:
-        connection.execute(sa.delete(news).where(news.c.query.in_([name for name, _ in noted])))
-        connection.execute(sa.insert(news), [{"query": name, "batch": batch} for name, batch in noted])
+    def _note(self, connection: Connection, noted: Sequence[tuple[str, int]]) -> None:
+        connection.execute("delete from news where query in :names", names=[name for name, _ in noted])
+        connection.insert_tuples("news", ("query", "batch"), noted)

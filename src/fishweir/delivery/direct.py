@@ -10,9 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-import sqlalchemy as sa
-
-from fishweir.catalog.deliveries import channels, outbox, targets
+from fishweir.catalog.database import Connection
 from fishweir.delivery.options import Options
 from fishweir.delivery.outbox import DIGEST_OUTPUTS, Channel, Delivery, Outbox
 from fishweir.delivery.outputs.registry import Outputs
@@ -23,16 +21,15 @@ MAX_DIRECT_ROWS = 8
 Row = tuple[int, int, int]
 """Channel, after, upto."""
 
-_IDLE = (
-    sa.select(channels.c.id, channels.c.target)
-    .join(targets, targets.c.id == channels.c.target)
-    .where(
-        channels.c.id.in_(sa.bindparam("some", expanding=True)),
-        targets.c.host == "",
-        targets.c.due.is_(None),
-        ~sa.exists().where(outbox.c.target == targets.c.id, ~outbox.c.dead),
-    )
-)
+_IDLE = """
+    select channels.id, channels.target from channels join targets on targets.id = channels.target
+    where channels.id in :some and targets.host = '' and targets.due is null
+        and not exists (select 1 from outbox where outbox.target = targets.id and not outbox.dead)
+"""
+_INSERT = """
+    insert into outbox (target, channel, after, upto, sent, made, attempts, dead)
+    values (:target, :channel, :after, :upto, 0, :now, 1, false) returning id
+"""
 
 
 class Direct:
@@ -40,13 +37,13 @@ class Direct:
         """`busy` contains the targets with deliveries in flight; `moving` is the lock for moving deliveries."""
         self.outbox, self.outputs, self.busy, self.moving = outbox, outputs, busy, moving
 
-    def begin(self, connection: sa.Connection, rows: Sequence[Row], now: float) -> tuple[list[Delivery], list[Row]]:
+    def begin(self, connection: Connection, rows: Sequence[Row], now: float) -> tuple[list[Delivery], list[Row]]:
         """The deliveries that begin, and the rows that are left to the dispatcher."""
         if not rows or len(rows) > MAX_DIRECT_ROWS:
             return [], list(rows)
         known = self.outbox.channels_of(connection, [channel for channel, _, _ in rows])
         plain = [channel for channel, _, _ in rows if self._is_plain(known[channel])]
-        idle = {row.id: row.target for row in connection.execute(_IDLE, {"some": plain})} if plain else {}
+        idle = {row.id: row.target for row in connection.execute(_IDLE, some=plain)} if plain else {}
         begun: dict[int, Delivery] = {}
         left = []
         for channel, after, upto in rows:
@@ -54,9 +51,7 @@ class Direct:
             if target is None or target in begun:
                 left.append((channel, after, upto))
                 continue
-            row = {"target": target, "channel": channel, "after": after, "upto": upto, "sent": 0, "made": now}
-            made = connection.execute(sa.insert(outbox), {**row, "attempts": 1, "dead": False})
-            (id,) = made.inserted_primary_key or (0,)
+            id = connection.scalar(_INSERT, target=target, channel=channel, after=after, upto=upto, now=now)
             begun[target] = Delivery(id, target, "", known[channel], after, upto, 0, 1, None, now)
         return list(begun.values()), left
 

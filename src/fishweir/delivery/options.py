@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
-from zoneinfo import ZoneInfo
+
+from fishweir.records import dataclass
 
 _SECRET = re.compile(r"\{secret\s+([\w.-]+)\}")
 _HOURS = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
@@ -36,7 +36,7 @@ class Quiet:
 
     def until(self, now: float) -> float | None:
         """The end of the current quiet hours, or None outside of them."""
-        here = datetime.fromtimestamp(now, ZoneInfo(self.zone))
+        here = datetime.fromtimestamp(now, _zone(self.zone))
         minute = here.hour * 60 + here.minute
         inside = self.begin <= minute < self.end if self.begin < self.end else not self.end <= minute < self.begin
         if not inside:
@@ -98,7 +98,7 @@ def _quiet(words: list[str]) -> tuple[Quiet, int]:
     has_zone = len(words) > 2 and ("/" in words[2] or words[2].upper() == "UTC")
     zone = words[2] if has_zone else "UTC"
     try:
-        ZoneInfo(zone)
+        _zone(zone)
     except (KeyError, ValueError, OSError):
         raise BadArgument(zone, f"'{zone}' is not a time zone") from None
     return Quiet(begin, end, zone), 3 if has_zone else 2
@@ -123,3 +123,9 @@ def with_secrets(text: str) -> str:
 def without_secrets(text: str) -> str:
     """The text with placeholders for secrets, for checks at registration, when secrets need not be known."""
     return _SECRET.sub("secret", text)
+
+
+def _zone(name: str) -> tzinfo:
+    from zoneinfo import ZoneInfo  # late: few deliveries have quiet hours
+
+    return ZoneInfo(name)

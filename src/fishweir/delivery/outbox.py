@@ -12,14 +12,11 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
-
-from fishweir.catalog.deliveries import channels, facts, outbox, targets
-from fishweir.catalog.fast_lookup import FastLookup
+from fishweir.catalog.database import Connection, Database, chunks
 from fishweir.delivery.options import Options, split_options
+from fishweir.records import dataclass
 
 MAX_MERGED_ROWS = 200
 """The maximum number of rows that are merged into one delivery."""
@@ -31,25 +28,6 @@ CHANNEL_CACHE_SIZE = 10_000
 """The maximum number of cached channels."""
 MAX_GATHERING_TIME = 600.0
 """The maximum number of seconds for which a delivery waits to be combined with others."""
-
-
-_NOTE = (
-    sa.update(outbox)
-    .where(outbox.c.id == sa.bindparam("own"))
-    .values(sent=sa.bindparam("so_far"), position=sa.bindparam("at"))
-)
-"""Constructed once, like those below: constructing a statement takes longer than executing it."""
-_SENT = sa.delete(outbox).where(outbox.c.id.in_(sa.bindparam("some", expanding=True)))
-_NEXT = (
-    sa.update(targets)
-    .where(
-        targets.c.id.in_(
-            sa.select(outbox.c.target).where(~outbox.c.dead, outbox.c.target.in_(sa.bindparam("some", expanding=True)))
-        )
-    )
-    .values(due=sa.bindparam("now"))
-)
-"""Makes targets due whose next delivery waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +86,8 @@ class Outcome:
 
 
 class Outbox:
-    def __init__(self, engine: sa.Engine) -> None:
-        self.engine, self.asking = engine, FastLookup(engine)
+    def __init__(self, database: Database) -> None:
+        self.database = database
         self._channels: dict[int, Channel] = {}
         self.home = self._home()
         self.is_overloaded: Callable[[], bool] = lambda: False
@@ -118,18 +96,18 @@ class Outbox:
 
     def _home(self) -> str:
         """Identifies the deliveries of this home among those of others."""
-        with self.engine.begin() as connection:
-            known = connection.scalar(sa.select(facts.c.value).where(facts.c.name == "home"))
+        with self.database.begin() as connection:
+            known = connection.scalar("select value from facts where name = 'home'")
             if known is None:
                 known = secrets.token_hex(6)
-                connection.execute(sa.insert(facts).values(name="home", value=known))
+                connection.insert("facts", name="home", value=known)
         return str(known)
 
     def restart(self, now: float) -> None:
         """Makes all waiting rows due: those in flight, and those that failed before the restart."""
-        waiting = sa.select(outbox.c.target).where(~outbox.c.dead).distinct()
-        with self.engine.begin() as connection:
-            connection.execute(sa.update(targets).where(targets.c.id.in_(waiting)).values(due=now))
+        waiting = "select target from outbox where not dead"
+        with self.database.begin() as connection:
+            connection.execute(f"update targets set due = :now where id in ({waiting})", now=now)
 
     def claim(
         self,
@@ -143,16 +121,15 @@ class Outbox:
         not now. Targets in `busy` become due again when their outcome is settled. Those of the hosts in `without` are
         skipped.
         """
-        with self.engine.begin() as connection:
-            due = sa.select(targets.c.id, targets.c.host).where(targets.c.due <= now).order_by(targets.c.due)
-            if without:
-                due = due.where(targets.c.host.not_in(list(without)))
-            rows = connection.execute(due.limit(DUE_TARGETS_PER_CLAIM)).all()
+        with self.database.begin() as connection:
+            others = "and host not in :without" if without else ""
+            due = f"select id, host from targets where due <= :now {others} order by due limit :most"
+            rows = connection.execute(due, now=now, most=DUE_TARGETS_PER_CLAIM, without=list(without))
             hosts: dict[int, str] = {}
             full: set[str] = set()
             for row in rows:
                 if row.id in busy:
-                    connection.execute(sa.update(targets).where(targets.c.id == row.id).values(due=None))
+                    _set_due(connection, [row.id], None)
                     continue
                 until = may(row.host) if len(hosts) < most and row.host not in full else 0.0
                 if until is None:
@@ -160,33 +137,32 @@ class Outbox:
                 elif until <= now:
                     full.add(row.host)
                 else:
-                    connection.execute(sa.update(targets).where(targets.c.id == row.id).values(due=until))
+                    _set_due(connection, [row.id], until)
             return self._taken(connection, hosts, now) if hosts else []
 
-    def _taken(self, connection: sa.Connection, hosts: dict[int, str], now: float) -> list[Delivery]:
-        waiting = outbox.c.target.in_(list(hosts)) & ~outbox.c.dead
-        firsts = sa.select(sa.func.min(outbox.c.id), sa.func.count()).where(waiting).group_by(outbox.c.target)
-        counts = {row[0]: row[1] for row in connection.execute(firsts)}
-        rows = connection.execute(sa.select(outbox).where(outbox.c.id.in_(list(counts))).order_by(outbox.c.id)).all()
+    def _taken(self, connection: Connection, hosts: dict[int, str], now: float) -> list[Delivery]:
+        firsts = "select min(id), count(*) from outbox where target in :targets and not dead group by target"
+        counts = {row[0]: row[1] for row in connection.execute(firsts, targets=list(hosts))}
+        rows = connection.execute("select * from outbox where id in :ids order by id", ids=list(counts))
         taken, idle = [], set(hosts) - {row.target for row in rows}
         known = self.channels_of(connection, (row.channel for row in rows))
         for row in rows:
             channel = known[row.channel]
             held = self._held(connection, channel, now) or self._gathered(row, channel, now)
             if held is not None:
-                connection.execute(sa.update(targets).where(targets.c.id == row.target).values(due=held))
+                _set_due(connection, [row.target], held)
                 continue
             upto = self._merged(connection, row) if counts[row.id] > 1 and not row.attempts else row.upto
             idle.add(row.target)
             where = (row.id, row.target, hosts[row.target], channel)
             taken.append(Delivery(*where, row.after, upto, row.sent, row.attempts + 1, row.position, row.made))
         if taken:
-            tried = sa.update(outbox).where(outbox.c.id.in_([one.id for one in taken]))
-            connection.execute(tried.values(attempts=outbox.c.attempts + 1))
-        connection.execute(sa.update(targets).where(targets.c.id.in_(idle)).values(due=None))
+            tried = "update outbox set attempts = attempts + 1 where id in :ids"
+            connection.execute(tried, ids=[one.id for one in taken])
+        _set_due(connection, sorted(idle), None)
         return taken
 
-    def _held(self, connection: sa.Connection, channel: Channel, now: float) -> float | None:
+    def _held(self, connection: Connection, channel: Channel, now: float) -> float | None:
         """The time until which quiet hours or `at most N per hour` delay a delivery."""
         options = channel.options
         quiet = options.quiet.until(now) if options.quiet else None
@@ -206,46 +182,46 @@ class Outbox:
     def release(self, now: float) -> None:
         """Sends the combined deliveries once the overload has ended."""
         if self.gathering and not self.is_overloaded():
-            with self.engine.begin() as connection:
-                waiting = targets.c.id.in_(sorted(self.gathering)) & targets.c.due.is_not(None)
-                connection.execute(sa.update(targets).where(waiting).values(due=now))
+            with self.database.begin() as connection:
+                waiting = "update targets set due = :now where id in :ids and due is not null"
+                connection.execute(waiting, now=now, ids=sorted(self.gathering))
             self.gathering.clear()
 
-    def _recent(self, connection: sa.Connection, channel: Channel, now: float) -> list[float]:
-        text = connection.scalar(sa.select(channels.c.recent).where(channels.c.id == channel.id))
+    def _recent(self, connection: Connection, channel: Channel, now: float) -> list[float]:
+        text = connection.scalar("select recent from channels where id = :id", id=channel.id)
         return [at for at in json.loads(text or "[]") if at > now - 3600.0]
 
-    def _merged(self, connection: sa.Connection, row: Any) -> int:
+    def _merged(self, connection: Connection, row: Any) -> int:
         """Merges later rows into this one, as long as they have the same channel and were never tried."""
-        behind = (outbox.c.target == row.target) & ~outbox.c.dead & (outbox.c.id > row.id)
-        wanted = sa.select(outbox.c.id, outbox.c.channel, outbox.c.attempts, outbox.c.upto).where(behind)
+        behind = "target = :target and not dead and id > :id order by id limit :most"
+        wanted = f"select id, channel, attempts, upto from outbox where {behind}"
         upto, merged = row.upto, []
-        for other in connection.execute(wanted.order_by(outbox.c.id).limit(MAX_MERGED_ROWS)):
+        for other in connection.execute(wanted, target=row.target, id=row.id, most=MAX_MERGED_ROWS):
             if other.channel != row.channel or other.attempts:
                 break
             merged.append(other.id)
             upto = other.upto
         if merged:
-            connection.execute(sa.delete(outbox).where(outbox.c.id.in_(merged)))
-            connection.execute(sa.update(outbox).where(outbox.c.id == row.id).values(upto=upto))
+            connection.execute("delete from outbox where id in :ids", ids=merged)
+            connection.execute("update outbox set upto = :upto where id = :id", upto=upto, id=row.id)
         return int(upto)
 
     def note(self, given: Sequence[tuple[Delivery, int, int | None]], rejected: Sequence[Rejected] = ()) -> None:
         """Records the progress of deliveries, and the position of each target at that point. `rejected` are results of
         the first delivery.
         """
-        rows = [{"own": delivery.id, "so_far": sent, "at": position} for delivery, sent, position in given]
-        with self.engine.begin() as connection:
-            connection.execute(_NOTE, rows)
+        rows = [{"id": delivery.id, "sent": sent, "position": position} for delivery, sent, position in given]
+        with self.database.begin() as connection:
+            connection.execute_many("update outbox set sent = :sent, position = :position where id = :id", rows)
             if rejected:
                 _bury(connection, given[0][0], rejected)
 
     def settle(self, outcomes: Sequence[Outcome], now: float) -> None:
         """Records the outcomes of deliveries, and makes the next ones of their targets due."""
-        with self.engine.begin() as connection:
+        with self.database.begin() as connection:
             good = [one.delivery for one in outcomes if one.tried and one.error is None]
             if good:
-                connection.execute(_SENT, {"some": [one.id for one in good]})
+                connection.execute("delete from outbox where id in :ids", ids=[one.id for one in good])
             for delivery in good:
                 self._count(connection, delivery.channel, now)
             for one in outcomes:
@@ -254,54 +230,63 @@ class Outbox:
                 if one.error is not None:
                     self._failed(connection, one)
             if untried := [one.delivery.id for one in outcomes if not one.tried]:
-                back = sa.update(outbox).where(outbox.c.id.in_(untried))
-                connection.execute(back.values(attempts=outbox.c.attempts - 1))
+                connection.execute("update outbox set attempts = attempts - 1 where id in :ids", ids=untried)
             free = [one.delivery.target for one in outcomes if one.due is None]
             if free:
-                connection.execute(_NEXT, {"some": free, "now": now})
+                waiting = "select target from outbox where not dead and target in :targets"
+                connection.execute(f"update targets set due = :now where id in ({waiting})", now=now, targets=free)
 
-    def _count(self, connection: sa.Connection, channel: Channel, now: float) -> None:
+    def _count(self, connection: Connection, channel: Channel, now: float) -> None:
         if channel.options.per_hour is not None:
             recent = json.dumps([*self._recent(connection, channel, now), now])
-            connection.execute(sa.update(channels).where(channels.c.id == channel.id).values(recent=recent))
+            connection.execute("update channels set recent = :recent where id = :id", recent=recent, id=channel.id)
 
-    def _failed(self, connection: sa.Connection, one: Outcome) -> None:
-        row = sa.update(outbox).where(outbox.c.id == one.delivery.id)
-        values = {"error": one.error, "sent": one.sent, "position": one.position, "dead": one.due is None}
-        connection.execute(row.values(**values))
+    def _failed(self, connection: Connection, one: Outcome) -> None:
+        connection.execute(
+            "update outbox set error = :error, sent = :sent, position = :position, dead = :dead where id = :id",
+            id=one.delivery.id,
+            error=one.error,
+            sent=one.sent,
+            position=one.position,
+            dead=one.due is None,
+        )
         if one.due is not None:
-            connection.execute(sa.update(targets).where(targets.c.id == one.delivery.target).values(due=one.due))
+            _set_due(connection, [one.delivery.target], one.due)
 
     def next_due(self) -> float | None:
-        found = self.asking.first(f"select min(due) from {targets.name}")
+        found = self.database.scalar("select min(due) from targets")
         return None if found is None else float(found)
 
     def has_early_retry(self, now: float, within: float, attempts: int) -> bool:
         """Whether a host with few attempts so far will be retried soon."""
-        soon = sa.select(targets.c.id).where(targets.c.due <= now + within, targets.c.host != "")
-        chosen = outbox.c.target.in_(soon) & ~outbox.c.dead & (outbox.c.attempts < attempts) & (outbox.c.attempts > 0)
-        with self.engine.connect() as connection:
-            return connection.scalar(sa.select(outbox.c.id).where(chosen).limit(1)) is not None
+        soon = "select id from targets where due <= :soon and host != ''"
+        chosen = f"target in ({soon}) and not dead and attempts < :attempts and attempts > 0"
+        found = f"select id from outbox where {chosen} limit 1"
+        return self.database.scalar(found, soon=now + within, attempts=attempts) is not None
 
-    def channels_of(self, connection: sa.Connection, ids: Iterable[int]) -> dict[int, Channel]:
+    def channels_of(self, connection: Connection, ids: Iterable[int]) -> dict[int, Channel]:
         """Channels by id; recently used ones are cached."""
         wanted = set(ids)
         found = {id: self._channels[id] for id in wanted if id in self._channels}
         if missing := sorted(wanted - set(found)):
-            chosen = sa.select(channels).where(channels.c.id.in_(missing))
-            found |= {row.id: _channel(row) for row in connection.execute(chosen)}
+            rows = connection.execute("select * from channels where id in :ids", ids=missing)
+            found |= {row.id: _channel(row) for row in rows}
             if len(self._channels) > CHANNEL_CACHE_SIZE:
                 self._channels.clear()
             self._channels |= found
         return found
 
 
-def _bury(connection: sa.Connection, delivery: Delivery, rejected: Sequence[Rejected]) -> None:
+def _bury(connection: Connection, delivery: Delivery, rejected: Sequence[Rejected]) -> None:
     """Adds a dead letter for each rejected result. Its range of micro-batches is empty, and `sent` is its place."""
     common = {"target": delivery.target, "channel": delivery.channel.id, "made": delivery.made}
     common |= {"attempts": 1, "dead": True}
     rows = [{"after": one.batch, "upto": one.batch, "sent": one.place, "error": one.reason} for one in rejected]
-    connection.execute(sa.insert(outbox), [{**common, **row} for row in rows])
+    connection.insert_rows("outbox", [{**common, **row} for row in rows])
+
+
+def _set_due(connection: Connection, targets: Sequence[int], due: float | None) -> None:
+    connection.execute("update targets set due = :due where id in :targets", due=due, targets=list(targets))
 
 
 def _channel(row: Any) -> Channel:
@@ -310,16 +295,15 @@ def _channel(row: Any) -> Channel:
     return Channel(row.id, row.output, arguments, row.stylesheet, row.token, options)
 
 
-def enqueue(connection: sa.Connection, rows: Iterable[tuple[int, int, int]], now: float) -> int:
+def enqueue(connection: Connection, rows: Iterable[tuple[int, int, int]], now: float) -> int:
     """Inserts rows of (channel, after, upto) within the caller's transaction, and returns their number."""
     values = [{"channel": channel, "after": after, "upto": upto} for channel, after, upto in rows]
-    for i in range(0, len(values), 10_000):
-        some = values[i : i + 10_000]
+    for some in chunks(values):
         ids = [row["channel"] for row in some]
-        found = connection.execute(sa.select(channels.c.id, channels.c.target).where(channels.c.id.in_(ids)))
+        found = connection.execute("select id, target from channels where id in :ids", ids=ids)
         to = {row.id: row.target for row in found}
         fresh = {"sent": 0, "attempts": 0, "dead": False, "made": now}
-        connection.execute(sa.insert(outbox), [{**row, **fresh, "target": to[row["channel"]]} for row in some])
-        idle = targets.c.id.in_(sorted(set(to.values()))) & targets.c.due.is_(None)
-        connection.execute(sa.update(targets).where(idle).values(due=now))
+        connection.insert_rows("outbox", [{**row, **fresh, "target": to[row["channel"]]} for row in some])
+        idle = "update targets set due = :now where id in :targets and due is null"
+        connection.execute(idle, now=now, targets=sorted(set(to.values())))
     return len(values)

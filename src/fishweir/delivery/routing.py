@@ -13,11 +13,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import sqlalchemy as sa
 
-from fishweir.catalog.deliveries import subscriptions, timers
-from fishweir.catalog.fast_lookup import FastLookup
-from fishweir.catalog.schema import counters, queries
+from fishweir.catalog.database import Database
 from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.results import ResultReader
@@ -30,19 +27,36 @@ ROUTE_CACHE_SIZE = 200_000
 Route = Callable[[Commit], dict[int, str]]
 """Maps a micro-batch to the queries whose results go through a channel, with the names in the subscriptions."""
 
-_SUBSCRIBED = sa.select(
-    queries.c.number,
-    subscriptions.c.feed,
-    *(subscriptions.c[name] for name in ("added", "dropped", "start")),
-).join(subscriptions, subscriptions.c.query == queries.c.name)
-_AT_ONCE = (
-    sa.select(queries.c.number, *(subscriptions.c[name] for name in ("channel", "feed", "added", "dropped", "start")))
-    .join(subscriptions, subscriptions.c.query == queries.c.name)
-    .where(~subscriptions.c.timed, queries.c.number.in_(sa.bindparam("some", expanding=True)))
-)
-_OF_CHANNELS = _SUBSCRIBED.add_columns(subscriptions.c.channel)
-_OF_MANY = _SUBSCRIBED.where(subscriptions.c.channel + 0 == sa.bindparam("own"))
+_JOINED = "queries join subscriptions on subscriptions.query = queries.name"
+_SUBSCRIBED = f"""
+    select queries.number, subscriptions.channel, subscriptions.feed, subscriptions.added, subscriptions.dropped,
+        subscriptions.start
+    from {_JOINED}
+"""
+_AT_ONCE = f"{_SUBSCRIBED} where not subscriptions.timed and queries.number in :some"
+_OF_CHANNELS = f"{_SUBSCRIBED} where subscriptions.channel in :channels"
+_IN_FORCE = """
+    subscriptions.added <= :version and (subscriptions.dropped is null or subscriptions.dropped > :version)
+    and (subscriptions.start is null or subscriptions.start <= :at)
+"""
+"""A micro-batch lies between the changes that added and dropped a subscription."""
+_OF_MANY = f"{_SUBSCRIBED} where subscriptions.channel + 0 = :channel and queries.number in :some and {_IN_FORCE}"
 """The sum keeps the database from scanning all subscriptions of the channel for each requested query."""
+_TIMED = f"""
+    select queries.name from queries where queries.number in :some and exists (select 1 from subscriptions
+        where subscriptions.query = queries.name and subscriptions.timed and {_IN_FORCE})
+"""
+_SOME_SUBSCRIBED = """
+    with recursive names (name, place) as (
+        select min(query), 1 from subscriptions
+        union all
+        select (select min(query) from subscriptions where query > names.name), place + 1
+        from names where name is not null and place < :most
+    )
+    select name from names where name is not null
+"""
+"""Some of the names that were ever subscribed to. Each is one step along the index, which skips the hundred thousand
+subscribers that a feed may have."""
 
 
 class _Subscription(NamedTuple):
@@ -66,9 +80,8 @@ class _Known:
 
 
 class Routing:
-    def __init__(self, engine: sa.Engine, table: ResultsTable, reader: ResultReader) -> None:
-        self.engine, self.table, self.reader = engine, table, reader
-        self._asking = FastLookup(engine)
+    def __init__(self, database: Database, table: ResultsTable, reader: ResultReader) -> None:
+        self.database, self.table, self.reader = database, table, reader
         self._known = _Known(-1, None)
         self._recent: OrderedDict[tuple[int, int], dict[int, str]] = OrderedDict()
         """By micro-batch and channel, the most recent lookups: the names by which queries were subscribed to."""
@@ -87,12 +100,12 @@ class Routing:
         return self._known.few is not None
 
     def _newest(self) -> _Known:
-        version = int(self._asking.first(f"select value from {counters.name}") or 0)
+        version = int(self.database.scalar("select value from counters") or 0)
         if version != self._known.version:
-            with self.engine.connect() as connection:
-                names, few = list(connection.scalars(_few_subscribed(MAX_NAMES_LISTED + 1))), None
+            with self.database.connect() as connection:
+                names, few = connection.scalars(_SOME_SUBSCRIBED, most=MAX_NAMES_LISTED + 1), None
                 if len(names) <= MAX_NAMES_LISTED:
-                    numbers = connection.scalars(sa.select(queries.c.number).where(queries.c.name.in_(names)))
+                    numbers = connection.scalars("select number from queries where name in :names", names=names)
                     few = np.array(sorted(numbers), dtype=np.int64)
             self._known = _Known(version, few)
         return self._known
@@ -115,10 +128,10 @@ class Routing:
         if missing and known.size > ROUTE_CACHE_SIZE:
             known.at_once, known.size, missing = {}, 0, numbers
         found: dict[int, list[_Subscription]] = {number: [] for number in missing}
-        with self.engine.connect() as connection:
+        with self.database.connect() as connection:
             for some in _chunks(missing):
-                for row in connection.execute(_AT_ONCE, {"some": some}):
-                    found[row.number].append(_Subscription(*row[1:]))
+                for row in connection.execute(_AT_ONCE, some=some):
+                    found[row.number].append(_Subscription(*tuple(row)[1:]))
         known.at_once |= found
         known.size += sum(1 + len(some) for some in found.values())
         return [known.at_once[number] for number in numbers]
@@ -132,14 +145,12 @@ class Routing:
 
     def timed(self, commit: Commit, numbers: Ints) -> list[str]:
         """The queries whose results are delivered by timers."""
-        if self._asking.first(f"select 1 from {timers.name} limit 1") is None:
+        if self.database.scalar("select 1 from timers limit 1") is None:
             return []
-        waiting = sa.exists().where(subscriptions.c.query == queries.c.name, subscriptions.c.timed, in_force(commit))
         found: list[str] = []
-        with self.engine.connect() as connection:
+        with self.database.connect() as connection:
             for some in _chunks(numbers):
-                named = sa.select(queries.c.name).where(queries.c.number.in_(some), waiting)
-                found += connection.scalars(named)
+                found += connection.scalars(_TIMED, some=some, version=commit.version, at=commit.at)
         return sorted(set(found))
 
     def of_channels(self, channels: Sequence[int]) -> dict[int, Route]:
@@ -156,53 +167,33 @@ class Routing:
     def _looked_up(self, channels: Sequence[int]) -> dict[int, Route]:
         """Looks up channels with few subscriptions, many per statement."""
         found: dict[int, list[Any]] = {channel: [] for channel in channels}
-        own = sa.select(subscriptions.c.channel, sa.func.count()).group_by(subscriptions.c.channel)
+        sizes = "select channel, count(*) from subscriptions where channel in :channels group by channel"
         many: set[int] = set()
-        with self.engine.connect() as connection:
+        with self.database.connect() as connection:
             for some in _chunks(list(found)):
-                counts = connection.execute(own.where(subscriptions.c.channel.in_(some))).all()
+                counts = connection.execute(sizes, channels=some)
                 many |= {channel for channel, count in counts if count > MAX_NAMES_LISTED}
                 few = [channel for channel, count in counts if count <= MAX_NAMES_LISTED]
-                for row in connection.execute(_OF_CHANNELS.where(subscriptions.c.channel.in_(few))):
+                for row in connection.execute(_OF_CHANNELS, channels=few):
                     found[row.channel].append(row)
         return {channel: self._going(channel, rows, channel in many) for channel, rows in found.items()}
 
     def _going(self, channel: int, rows: list[Any], is_many: bool) -> Route:
         if is_many:
-            return lambda commit: self._of_many(commit, _OF_MANY.where(in_force(commit)).params(own=channel))
+            return lambda commit: self._of_many(commit, channel)
         return lambda commit: {row.number: row.feed for row in rows if _sees(row, commit)}
 
-    def _of_many(self, commit: Commit, wanted: Any) -> dict[int, str]:
+    def _of_many(self, commit: Commit, channel: int) -> dict[int, str]:
         """The fired queries, for a channel with very many subscriptions."""
         numbers = self.reader.fired(self.table, commit)
-        with self.engine.connect() as connection:
-            chunks = (connection.execute(wanted.where(queries.c.number.in_(some))) for some in _chunks(numbers))
+        with self.database.connect() as connection:
+            asked = {"channel": channel, "version": commit.version, "at": commit.at}
+            chunks = (connection.execute(_OF_MANY, some=some, **asked) for some in _chunks(numbers))
             return {row.number: row.feed for chunk in chunks for row in chunk}
 
 
-@cache
-def _few_subscribed(most: int) -> Any:
-    """Some of the names that were ever subscribed to. Each is one step along the index, which skips the hundred
-    thousand subscribers that a feed may have.
-    """
-    first = sa.select(sa.func.min(subscriptions.c.query).label("name"), sa.literal(1).label("place"))
-    names = first.cte("names", recursive=True)
-    following = sa.select(sa.func.min(subscriptions.c.query)).where(subscriptions.c.query > names.c.name)
-    step = sa.select(following.scalar_subquery(), names.c.place + 1)
-    names = names.union_all(step.where(names.c.name.is_not(None), names.c.place < most))
-    return sa.select(names.c.name).where(names.c.name.is_not(None))
-
-
-def in_force(commit: Commit) -> Any:
-    """The condition for subscriptions in force: a micro-batch lies between the changes that added and dropped them."""
-    living = (subscriptions.c.added <= commit.version) & (
-        subscriptions.c.dropped.is_(None) | (subscriptions.c.dropped > commit.version)
-    )
-    return living & (subscriptions.c.start.is_(None) | (subscriptions.c.start <= commit.at))
-
-
 def _sees(row: Any, commit: Commit) -> bool:
-    """The condition `in_force`, evaluated on a row."""
+    """The condition `_IN_FORCE`, evaluated on a row."""
     living = row.added <= commit.version and (row.dropped is None or row.dropped > commit.version)
     return living and (row.start is None or row.start <= commit.at)
 

@@ -55,7 +55,7 @@ class Sender:
         due = None if hopeless else now + backoff(delivery.attempts, known.after)
         channel = delivery.channel
         what = f"{channel.output} {channel.arguments[0] if channel.arguments else ''}".strip()
-        left = "given up, see the dead letters" if hopeless else f"tried again in {due - now:.1f} s"  # type: ignore[operator]
+        left = "given up, see the dead letters" if hopeless else f"next attempt in {due - now:.1f} s"  # type: ignore[operator]
         logger.warning("delivery %s to %s failed (attempt %d): %s; %s", key(self, delivery), what, delivery.attempts,
                        known, left)  # fmt: skip
         outcome = Outcome(delivery, attempt.sent, str(known), due, position, rejected=attempt.passed_over())

@@ -15,8 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import sqlalchemy as sa
-
+from fishweir.catalog.database import Database
 from fishweir.delivery.collector import Collector
 from fishweir.delivery.contents import Contents
 from fishweir.delivery.direct import Direct
@@ -55,17 +54,17 @@ IDLE_RETRY_WINDOW = 10.0
 class DeliveryService:
     def __init__(
         self,
-        engine: sa.Engine,
+        database: Database,
         table: ResultsTable,
         reader: ResultReader,
         outputs: Outputs,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.clock = clock
-        fired = Routing(engine, table, reader)
+        fired = Routing(database, table, reader)
         contents = Contents(table, reader, fired)
-        self.outbox, self.breaker = Outbox(engine), CircuitBreaker(MAX_SENDERS)
-        self.timers = Timers(engine)
+        self.outbox, self.breaker = Outbox(database), CircuitBreaker(MAX_SENDERS)
+        self.timers = Timers(database)
         self.sender = Sender(self.outbox, contents, outputs, clock)
         self.delivered = 0
         self.on_settled: Callable[[], None] = lambda: None
@@ -83,7 +82,7 @@ class DeliveryService:
         """Held while deliveries move between the outbox and the senders."""
         self._skipped_full_hosts_at = 0.0
         direct = Direct(self.outbox, outputs, self._busy, self._moving)
-        self.collector = Collector(engine, table, fired, contents, direct)
+        self.collector = Collector(database, table, fired, contents, direct)
         self._quiet_since = time.monotonic()
         self._damage: HomeError | None = None
         """The reason why results can no longer be read."""

@@ -11,21 +11,27 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import sqlalchemy as sa
-
 from fishweir.catalog.channels import collected, next_due
-from fishweir.catalog.deliveries import channels, news, subscriptions, timers
-from fishweir.catalog.fast_lookup import FastLookup
-from fishweir.catalog.schema import NOT_YET, queries
+from fishweir.catalog.database import Connection, Database
+from fishweir.catalog.schema import NOT_YET
 from fishweir.delivery.outbox import enqueue
 
 TIMERS_PER_BATCH = 5_000
 """The maximum number of timers that fire in one transaction."""
 
+_TOO_FAR_AHEAD = f"""
+    select timers.channel, channels.every, channels.anchor from timers join channels on channels.id = timers.channel
+    where timers.due > :now + channels.every
+        and not exists (select 1 from subscriptions where subscriptions.channel = timers.channel
+            and subscriptions.dropped is null and subscriptions.start > :now)
+        and not exists (select 1 from subscriptions join queries on queries.name = subscriptions.query
+            where subscriptions.channel = timers.channel and queries.added = {NOT_YET})
+"""
+
 
 class Timers:
-    def __init__(self, engine: sa.Engine) -> None:
-        self.engine, self._asking = engine, FastLookup(engine)
+    def __init__(self, database: Database) -> None:
+        self.database = database
         self._now: float | None = None
 
     def fire(self, now: float) -> int:
@@ -33,7 +39,7 @@ class Timers:
         self._mind_the_clock(now)
         count = 0
         while (first := self.next()) is not None and first <= now:
-            with self.engine.begin() as connection:
+            with self.database.begin() as connection:
                 due = self._due(connection, now)
                 if not due:
                     break
@@ -43,39 +49,34 @@ class Timers:
                 self._move(connection, due, upto, now)
         return count
 
-    def _due(self, connection: sa.Connection, now: float) -> list[sa.Row]:  # type: ignore[type-arg]
+    def _due(self, connection: Connection, now: float) -> list[Any]:
         """The front of the list: each channel with the last micro-batch that has results for it, and whether it still
         has subscribers.
         """
-        front = sa.select(timers).where(timers.c.due <= now).order_by(timers.c.due).limit(TIMERS_PER_BATCH).subquery()
-        of = subscriptions.c.channel == front.c.channel
-        newest = (
-            sa.select(sa.func.max(news.c.batch))
-            .select_from(subscriptions.join(news, news.c.query == subscriptions.c.query))
-            .where(of)
-            .scalar_subquery()
+        return connection.execute(
+            """
+            select front.channel, front.batch, channels.every, channels.anchor,
+                (select max(news.batch) from subscriptions join news on news.query = subscriptions.query
+                    where subscriptions.channel = front.channel) as newest,
+                exists (select 1 from subscriptions
+                    where subscriptions.channel = front.channel and subscriptions.dropped is null) as is_active
+            from (select channel, batch from timers where due <= :now order by due limit :most) as front
+                join channels on channels.id = front.channel
+            """,
+            now=now,
+            most=TIMERS_PER_BATCH,
         )
-        living = sa.exists().where(of, subscriptions.c.dropped.is_(None))
-        wanted = sa.select(
-            front.c.channel,
-            front.c.batch,
-            channels.c.every,
-            channels.c.anchor,
-            newest.label("newest"),
-            living.label("on"),
-        )
-        return list(connection.execute(wanted.join(channels, channels.c.id == front.c.channel)))
 
-    def _move(self, connection: sa.Connection, due: list[sa.Row], upto: int, now: float) -> None:  # type: ignore[type-arg]
-        ended = [row.channel for row in due if not row.on]
+    def _move(self, connection: Connection, due: list[Any], upto: int, now: float) -> None:
+        ended = [row.channel for row in due if not row.is_active]
         if ended:
-            connection.execute(sa.delete(timers).where(timers.c.channel.in_(ended)))
+            connection.execute("delete from timers where channel in :ended", ended=ended)
         moved = [
-            {"id": row.channel, "next": next_due(row.anchor, row.every, now), "upto": upto} for row in due if row.on
+            {"channel": row.channel, "due": next_due(row.anchor, row.every, now), "batch": upto}
+            for row in due
+            if row.is_active
         ]
-        if moved:
-            update = sa.update(timers).where(timers.c.channel == sa.bindparam("id"))
-            connection.execute(update.values(due=sa.bindparam("next"), batch=sa.bindparam("upto")), moved)
+        connection.execute_many("update timers set due = :due, batch = :batch where channel = :channel", moved)
 
     def _mind_the_clock(self, now: float) -> None:
         """Corrects due times that are too far ahead after the clock was set back: none is further ahead than its
@@ -85,32 +86,19 @@ class Timers:
         before, self._now = self._now, now
         if before is not None and now >= before:
             return
-        with self.engine.begin() as connection:
-            moved = [_set_back(row, now) for row in connection.execute(_too_far_ahead(now))]
-            if moved:
-                update = sa.update(timers).where(timers.c.channel == sa.bindparam("id"))
-                connection.execute(update.values(due=sa.bindparam("next")), moved)
-                update = sa.update(channels).where(channels.c.id == sa.bindparam("channel_id"))
-                values = [{"channel_id": one["id"], "from": one["next"] - one["every"]} for one in moved]
-                connection.execute(update.values(anchor=sa.bindparam("from")), values)
+        with self.database.begin() as connection:
+            ahead = connection.execute(_TOO_FAR_AHEAD, now=now)
+            moved = [(row, _set_back(row, now)) for row in ahead]
+            rows = [{"channel": row.channel, "due": due, "anchor": due - row.every} for row, due in moved]
+            connection.execute_many("update timers set due = :due where channel = :channel", rows)
+            connection.execute_many("update channels set anchor = :anchor where id = :channel", rows)
 
     def next(self) -> float | None:
-        found = self._asking.first(f"select min(due) from {timers.name}")
+        found = self.database.scalar("select min(due) from timers")
         return None if found is None else float(found)
 
 
-def _too_far_ahead(now: float) -> sa.Select[Any]:
-    of = subscriptions.c.channel == timers.c.channel
-    waits = sa.or_(
-        sa.exists().where(of, subscriptions.c.dropped.is_(None), subscriptions.c.start > now),
-        sa.exists().where(of, queries.c.name == subscriptions.c.query, queries.c.added == NOT_YET),
-    )
-    ahead = sa.select(timers.c.channel, channels.c.every, channels.c.anchor)
-    ahead = ahead.join(channels, channels.c.id == timers.c.channel)
-    return ahead.where(timers.c.due > now + channels.c.every, ~waits)
-
-
-def _set_back(row: Any, now: float) -> dict[str, float]:
+def _set_back(row: Any, now: float) -> float:
     """The next due time on the same grid."""
     first = row.anchor - math.ceil(max(0.0, row.anchor - now) / row.every) * row.every
-    return {"id": row.channel, "next": next_due(first, row.every, now), "every": row.every}
+    return next_due(first, row.every, now)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
-
-from fishweir.catalog.deliveries import channels, outbox, subscriptions, targets
+from fishweir.catalog.database import Connection
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +34,35 @@ class Undelivered:
         return f"{self.id} {state}: {what}, {self.attempts} attempts: {self.error or '-'}"
 
 
-def list_undelivered(connection: sa.Connection, dead: bool | None = None, most: int = 1_000) -> list[Undelivered]:
+def list_undelivered(connection: Connection, dead: bool | None = None, most: int = 1_000) -> list[Undelivered]:
     """The oldest unacknowledged deliveries: only dead ones, only waiting ones, or both."""
-    columns = ("id", "after", "upto", "sent", "attempts", "dead", "error", "made")
-    wanted = sa.select(
-        *(outbox.c[name] for name in columns), channels.c.output, channels.c.arguments, targets.c.due,
-        outbox.c.channel,
-    ).join(channels, channels.c.id == outbox.c.channel).join(targets, targets.c.id == outbox.c.target)  # fmt: skip
-    if dead is not None:
-        wanted = wanted.where(outbox.c.dead if dead else ~outbox.c.dead)
-    rows = connection.execute(wanted.order_by(outbox.c.id).limit(most)).all()
+    chosen = {None: "", True: "where outbox.dead", False: "where not outbox.dead"}[dead]
+    rows = connection.execute(
+        f"""
+        select outbox.id, after, upto, sent, attempts, dead, error, made, output, arguments, due, channel
+        from outbox join channels on channels.id = outbox.channel join targets on targets.id = outbox.target
+        {chosen} order by outbox.id limit :most
+        """,
+        most=most,
+    )
     return [_letter(connection, row) for row in rows]
 
 
-def _letter(connection: sa.Connection, row: Any) -> Undelivered:
-    named = sa.select(subscriptions.c.feed).where(subscriptions.c.channel == row.channel)
-    feeds = tuple(connection.scalars(named.distinct().order_by(subscriptions.c.feed).limit(5)))
+def _letter(connection: Connection, row: Any) -> Undelivered:
+    named = "select distinct feed from subscriptions where channel = :channel order by feed limit 5"
+    feeds = tuple(connection.scalars(named, channel=row.channel))
     action = " ".join((row.output, *json.loads(row.arguments)))
     counts = (row.after, row.upto, row.sent, row.attempts)
-    return Undelivered(row.id, feeds, action, *counts, row.dead, row.error, row.made, None if row.dead else row.due)
+    due = None if row.dead else row.due
+    return Undelivered(row.id, feeds, action, *counts, bool(row.dead), row.error, row.made, due)
 
 
-def resend(connection: sa.Connection, now: float, ids: Collection[int] | None = None) -> int:
+def resend(connection: Connection, now: float, ids: Collection[int] | None = None) -> int:
     """Retries all or some dead letters and returns their number. They keep their keys and are not merged with
     others."""
-    chosen = outbox.c.dead if ids is None else outbox.c.dead & outbox.c.id.in_(list(ids))
-    waiting = sa.select(outbox.c.target).where(chosen)
-    connection.execute(sa.update(targets).where(targets.c.id.in_(waiting)).values(due=now))
-    return int(connection.execute(sa.update(outbox).where(chosen).values(dead=False, attempts=1, made=now)).rowcount)
+    chosen = "dead" if ids is None else "dead and id in :ids"
+    waiting = f"select target from outbox where {chosen}"
+    listed = list(ids or ())
+    connection.execute(f"update targets set due = :now where id in ({waiting})", now=now, ids=listed)
+    retried = f"update outbox set dead = false, attempts = 1, made = :now where {chosen}"
+    return connection.execute(retried, now=now, ids=listed).changed

@@ -24,9 +24,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from sqlalchemy.exc import SQLAlchemyError
-
-from fishweir.errors import FishweirError, QueryError
+from fishweir.errors import QueryError
 
 logger = logging.getLogger("fishweir.delivery")
 
@@ -87,7 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
     def handle_one_request(self) -> None:
         try:
             super().handle_one_request()
-        except (SQLAlchemyError, FishweirError):
+        except Exception:  # whatever happens, a reader of mails gets an answer
             logger.warning("a request to unsubscribe failed", exc_info=True)
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, "Not now", "Please try again in a few minutes.")
 

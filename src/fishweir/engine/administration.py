@@ -108,7 +108,7 @@ class Administration(ABC):
 
     def queries(self, pattern: str | None = None) -> list[QueryInfo]:
         """The registered queries, optionally by a name pattern such as `x*`, or with a word in their names or texts."""
-        with self.catalog.engine.connect() as connection:
+        with self.catalog.database.connect() as connection:
             return list_queries(connection, pattern)
 
     def subscriptions(self, pattern: str | None = None) -> list[Subscription]:
@@ -151,7 +151,7 @@ class Administration(ABC):
         """What the token of an unsubscribe link stands for."""
         from fishweir.delivery.unsubscribing import Ticket
 
-        with self.catalog.engine.connect() as connection:
+        with self.catalog.database.connect() as connection:
             feeds, is_active = feeds_by(connection, token)
         return Ticket(feeds, is_active) if feeds else None
 
@@ -178,15 +178,15 @@ class Administration(ABC):
 
     def letters(self) -> list[Undelivered]:
         """Deliveries that are not acknowledged yet, and those that were given up, the oldest first."""
-        with self.catalog.engine.connect() as connection:
+        with self.catalog.database.connect() as connection:
             return list_undelivered(connection)
 
     def dead_letters(self) -> list[Undelivered]:
         """Deliveries that were given up: after three days, or because the target will never accept them."""
-        with self.catalog.engine.connect() as connection:
+        with self.catalog.database.connect() as connection:
             return list_undelivered(connection, dead=True)
 
     def resend(self, ids: Collection[int] | None = None) -> int:
         """Retries dead letters, all or those with the given ids, and returns their number."""
-        with self.catalog.engine.begin() as connection:
+        with self.catalog.database.begin() as connection:
             return resend(connection, self.clock(), ids)

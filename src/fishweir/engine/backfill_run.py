@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from fishweir.algebra.nodes import StreamDefinition
@@ -26,6 +26,7 @@ from fishweir.pipeline.probe import ProbeTask
 from fishweir.pipeline.retained import Retained, StateFile, state_file
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.worker import MatchTask
+from fishweir.records import dataclass
 
 ENTRIES_PER_STEP = 20_000
 """The number of entries that are evaluated and committed per step."""

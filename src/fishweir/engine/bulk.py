@@ -6,7 +6,7 @@ If one of them might be rejected or needs more than that, each is bound separate
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fishweir.algebra.alike import Alike, runs
@@ -15,6 +15,7 @@ from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, Shape
 from fishweir.algebra.path_queries import Paths
 from fishweir.engine.contradictions import is_declared
+from fishweir.records import dataclass
 
 if TYPE_CHECKING:
     from fishweir.engine.registration import Registration

@@ -7,7 +7,6 @@ name must exist), the chain of commits, and counts (evaluated documents against 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from fishweir.catalog.catalog import Catalog
@@ -15,6 +14,7 @@ from fishweir.engine.own_catalog import check_noted
 from fishweir.errors import HomeError
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import FORMAT, UPGRADED, Home
+from fishweir.records import dataclass
 from fishweir.sealed import TO_DO, read_sealed, reading, seal_of
 
 OnProgress = Callable[[int, int], None]

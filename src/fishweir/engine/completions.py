@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from fishweir.pipeline.batch import BackgroundWork, MicroBatches
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import is_waiting
+from fishweir.records import dataclass
 
 
 @dataclass

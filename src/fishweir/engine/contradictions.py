@@ -8,11 +8,11 @@ and `rows /a/b`, the elements down to `b` are known; patterns may begin at any o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from fishweir.algebra.alternatives import parts
-from fishweir.algebra.documents import parse_path, xml_name
 from fishweir.algebra.nodes import PatternNode, Shape, Step, StreamDefinition
+from fishweir.algebra.simple_paths import parse_path, xml_name
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

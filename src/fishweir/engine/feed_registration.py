@@ -14,7 +14,6 @@ from fishweir.algebra.feeds import FeedName, FeedQuery, RegisterFeed, Subscribe,
 from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, CreateStream, Schedule, StreamDefinition
 from fishweir.catalog.change import Change
 from fishweir.catalog.channels import ChannelSpec
-from fishweir.catalog.deliveries import subscriptions
 from fishweir.catalog.subscribers import SubscriptionRequest, standing
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.append import each_folder_once
@@ -130,8 +129,8 @@ class FeedRegistration:
 
     def end_one(self, id: int) -> None:
         """Ends a subscription by its id."""
-        (query,) = [one.query for one in standing(self.change.connection, subscriptions.c.id == id)]
-        self.subscribers.end(subscriptions.c.id == id)
+        (query,) = [one.query for one in standing(self.change.connection, "subscriptions.id = :id", id=id)]
+        self.subscribers.end("id = :id", id=id)
         self._sweep(query)
 
     def _sweep(self, query: str) -> None:

@@ -8,7 +8,7 @@ feed that it reads is replaced. Queries that differ only in constants are resolv
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.feeds import FeedName, FeedQuery, Selection
@@ -17,6 +17,7 @@ from fishweir.algebra.views import FeedError, Publication, Resolved, dependencie
 from fishweir.catalog.change import Change
 from fishweir.engine.statement_errors import statement_error
 from fishweir.errors import QueryError
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

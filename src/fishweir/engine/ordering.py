@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from fishweir.algebra.column_joins import block_of
-from fishweir.algebra.documents import xml_name
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.formula import Atom, Formula, RelativePath, with_atoms
 from fishweir.algebra.nodes import Shape, Source, StreamDefinition
+from fishweir.algebra.simple_paths import xml_name
 
 AnyShape = Shape | Selection | FeedQuery
 Types = Mapping[str, str]

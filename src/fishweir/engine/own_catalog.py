@@ -37,7 +37,7 @@ def open_catalog(home: Home, url: str | None = None) -> Catalog:
 
 def catalog_address(catalog: Catalog) -> str:
     """The SQLAlchemy URL by which another process can open a catalog."""
-    return catalog.engine.url.render_as_string(hide_password=False)
+    return catalog.database.address
 
 
 def check_noted(catalog: Catalog, noted: CatalogNote) -> None:

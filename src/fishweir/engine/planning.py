@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from fishweir.catalog.catalog import Catalog
@@ -19,6 +18,7 @@ from fishweir.evaluate.query_rows import PathRow, QueryRow
 from fishweir.evaluate.statistics import Statistics
 from fishweir.pipeline.batch import PlanInForce, load_statistics
 from fishweir.pipeline.home import Home
+from fishweir.records import dataclass
 
 
 class Planning:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fishweir.catalog.catalog import Catalog
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

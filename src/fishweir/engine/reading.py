@@ -6,7 +6,6 @@ In: a home, its catalog, and the requested queries. Out: batches of results, for
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from fishweir.pipeline.home import Home
 from fishweir.pipeline.result_batch import ResultBatch
 from fishweir.pipeline.results import InTasks, ResultReader
 from fishweir.pipeline.shares import WHOLE, Part, Share, parts_of
+from fishweir.records import dataclass
 
 if TYPE_CHECKING:
     from fishweir.pipeline.spark.session import SparkSession

@@ -17,7 +17,6 @@ from typing import Any
 from fishweir.algebra.alike import Alike, alike, runs
 from fishweir.algebra.changes import SUFFIX, changes_stream
 from fishweir.algebra.clauses import to_normals
-from fishweir.algebra.documents import xml_name
 from fishweir.algebra.feeds import (
     CreateFeed,
     DropFeed,
@@ -43,6 +42,7 @@ from fishweir.algebra.nodes import (
     StreamDefinition,
 )
 from fishweir.algebra.path_queries import own_query
+from fishweir.algebra.simple_paths import xml_name
 from fishweir.algebra.views import FeedError, Publication, reads
 from fishweir.catalog.change import CHUNK, Change, Living
 from fishweir.catalog.query_inserter import bound_shape

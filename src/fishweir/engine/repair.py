@@ -10,7 +10,6 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from fishweir.catalog.catalog import Catalog
@@ -19,6 +18,7 @@ from fishweir.engine.check import OnProgress, Report, check, rebuilt_by_the_job
 from fishweir.errors import HomeError
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import FORMAT, CatalogNote, Home, write_json
+from fishweir.records import dataclass
 from fishweir.sealed import read_sealed, seal_of
 
 

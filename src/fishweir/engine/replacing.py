@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import sqlalchemy as sa
-
 from fishweir.algebra.alike import alike
 from fishweir.algebra.feeds import CreateFeed, Selection, Subscribe, to_query
 from fishweir.algebra.nodes import CreateQuery, Shape, Statement
-from fishweir.catalog.deliveries import subscriptions
 from fishweir.catalog.query_admin import act
 from fishweir.engine.registration import Registration
 from fishweir.errors import QueryError
@@ -57,8 +54,8 @@ def replace_subscription(registration: Registration, id: int, statements: Sequen
     if len(statements) != 1 or not isinstance(statements[0], Subscribe):
         raise QueryError(f"subscription {id} can only be replaced by a single 'subscribe to ...' statement")
     change = registration.change
-    change.subscribers.expire(subscriptions.c.id == id, change.take(1), change.subscribers.now)
-    change.connection.execute(sa.update(subscriptions).where(subscriptions.c.id == id).values(paused=False))
+    change.subscribers.expire("id = :id", change.take(1), change.subscribers.now, id=id)
+    change.subscribers.forget_pause(id)
     registration.run(statements)
     return statements[0].feed
 

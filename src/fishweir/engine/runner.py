@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,6 +28,7 @@ from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import heads
 from fishweir.pipeline.settings import AHEAD
 from fishweir.pipeline.wakeup import wake_up
+from fishweir.records import dataclass
 
 EXPIRE_EVERY = 1.0
 """Seconds between checks of an idle job for expired queries; each micro-batch checks, too."""
@@ -264,7 +264,7 @@ class Runner:
         while self.ahead() > backlog and threading.get_ident() != self.thread and not self.stopped.is_set():
             if time.monotonic() >= ends:
                 raise BacklogError(
-                    f"stream {stream}: {self.ahead():,} entries wait to be evaluated, {backlog:,} may wait"
+                    f"stream {stream}: {self.ahead():,} entries are waiting to be evaluated; the limit is {backlog:,}"
                 )
             self.stopped.wait(0.02)
 

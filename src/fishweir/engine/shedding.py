@@ -50,7 +50,7 @@ def preference_groups_of(catalog: Catalog) -> Callable[[int], PreferenceGroups]:
 def _by_source(catalog: Catalog) -> PreferenceGroups:
     found: defaultdict[Source, list[PreferenceGroup]] = defaultdict(list)
     read = [stream.virtual for _, stream in catalog.streams().values() if stream.virtual]
-    for shape, preference, subscribers, is_sent, is_read in preferences(catalog.engine, read):
+    for shape, preference, subscribers, is_sent, is_read in preferences(catalog.database, read):
         for source in dict.fromkeys(shape.sources):
             found[source].append(PreferenceGroup(preference, subscribers, shape, is_sent or is_read, is_read))
     return found

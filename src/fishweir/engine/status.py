@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from fishweir.engine.timeliness import Timeliness, missing, timeliness
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, about_feed, open_log
 from fishweir.pipeline.settings import WALKED
+from fishweir.records import dataclass
 from fishweir.sealed import read_json
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.nodes import sources_of
@@ -13,6 +12,7 @@ from fishweir.catalog.catalog import Catalog, Query
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.event_time import load_lateness
 from fishweir.pipeline.home import Home, open_log
+from fishweir.records import dataclass
 
 UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 

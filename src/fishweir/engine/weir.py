@@ -27,7 +27,6 @@ from fishweir.guard import Guard
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
-from fishweir.shedding.overload import Overload
 
 if TYPE_CHECKING:
     from fishweir.delivery.service import DeliveryService
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from fishweir.pipeline.batch import Job, MicroBatches
     from fishweir.pipeline.results import InTasks, ResultReader, Results
     from fishweir.pipeline.spark.session import DataFrame, SparkSession
+    from fishweir.shedding.overload import Overload
 
 
 def open(
@@ -168,6 +168,8 @@ class Weir(Administration, Publishing, OnSpark):
         are answered on `unsubscribe_at`, which is `[HOST:]PORT`.
         """
         if latency is not None:
+            from fishweir.shedding.overload import Overload
+
             self.overload = Overload(latency)
         with self.home.job_lock(), self._answering(unsubscribe_at), counted_run(self.home, self.catalog):
             stopped = self._stopped = threading.Event()
@@ -336,7 +338,7 @@ class Weir(Administration, Publishing, OnSpark):
     def _delivery_service(self) -> DeliveryService:
         from fishweir.delivery.service import DeliveryService
 
-        return DeliveryService(self.catalog.engine, self.table, self._reader, self.outputs, self.clock)
+        return DeliveryService(self.catalog.database, self.table, self._reader, self.outputs, self.clock)
 
     @cached_property
     def _backfills(self) -> Backfills:

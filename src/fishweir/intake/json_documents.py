@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 from lxml import etree
 
-from fishweir.algebra.documents import MAX_DOCUMENT, xml_name
+from fishweir.algebra.documents import MAX_DOCUMENT
 from fishweir.algebra.nodes import StreamDefinition
+from fishweir.algebra.simple_paths import xml_name
 from fishweir.algebra.values import to_text
 from fishweir.intake.schema import file_problem, log_batch
 from fishweir.intake.sources.lines import plain_rows

@@ -25,13 +25,13 @@ import threading
 import uuid
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import HomeError
+from fishweir.records import dataclass
 from fishweir.sealed import Stamp, damaged, digest, read_json, reading, seal_of, sealed_json, stamp, verify, writing
 
 if TYPE_CHECKING:  # who only asks how far a log is needs no Arrow, which takes long to load

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
 from typing import Any, Literal
@@ -21,6 +20,7 @@ import pyarrow as pa
 from fishweir.algebra.values import to_text
 from fishweir.errors import QueryError
 from fishweir.languages.lexical import COMMENT, NAME, QUOTED, is_name, quote
+from fishweir.records import dataclass
 
 _TOKEN = re.compile(
     rf"(?P<comment>{COMMENT})|(?P<quoted>{QUOTED})"

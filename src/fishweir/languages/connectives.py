@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Generic, NoReturn, TypeAlias, TypeVar
 
@@ -16,6 +15,7 @@ from lark import Token
 
 from fishweir.algebra.formula import LARGEST
 from fishweir.languages.statement_text import Rejected
+from fishweir.records import dataclass
 
 Leaf = TypeVar("Leaf")
 Literal = TypeVar("Literal")

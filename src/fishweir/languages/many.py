@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, islice, pairwise, repeat
 
 from fishweir.algebra.alike import Alike, runs
@@ -23,6 +22,7 @@ from fishweir.languages.bulk import Missing, Part, Row, compile_text, render_row
 from fishweir.languages.lexical import NAME, to_constant
 from fishweir.languages.script import parse_script, shared_cache
 from fishweir.languages.skeleton import Reader
+from fishweir.records import dataclass
 
 CHUNK = 20_000
 _CREATE = re.compile(r"create\s+query\s+", re.IGNORECASE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from fishweir.algebra.feeds import FeedName, FeedQuery, Selection
@@ -12,6 +12,7 @@ from fishweir.algebra.nodes import DERIVED, Constant, CreateQuery, Shape
 from fishweir.languages.roses.literals import LiteralPlace, Parsed
 from fishweir.languages.schedule import Clauses
 from fishweir.languages.statement_text import Rejected
+from fishweir.records import dataclass
 
 LiteralKind = Literal["quoted", "number", "text", "interval", "keyword", "words", "link"]
 

@@ -8,7 +8,6 @@ registered again later.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from lark import Token, Transformer, v_args
@@ -19,6 +18,7 @@ from fishweir.algebra.preferences import Preference, Score, ValueCondition
 from fishweir.languages.lexical import OPENING_QUOTES, to_constant, to_operator, unquote
 from fishweir.languages.statement_text import Rejected
 from fishweir.languages.times import BadTime, Moment, parse_interval, parse_time
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import import_module
 
 from fishweir.algebra.feeds import CreateFeed, FeedQuery, Subscribe
@@ -19,6 +19,7 @@ from fishweir.languages.parsed import AnyParsed, ParsedQuery, all_items, split_d
 from fishweir.languages.skeleton import SkeletonCache
 from fishweir.languages.statement_text import Rejected, StatementText, split_script
 from fishweir.languages.subscriptions import SHARED
+from fishweir.records import dataclass
 
 FEWEST_PATHS = 63
 """Scripts with fewer semicolons have too few paths to store them together, and need not load the scanner."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from fishweir.algebra.feeds import CreateFeed, FeedQuery
@@ -23,6 +23,7 @@ from fishweir.languages.parsed import AnyParsed, AnyPlace
 from fishweir.languages.roses.literals import READERS, to_amount
 from fishweir.languages.statement_text import Rejected
 from fishweir.languages.times import BadTime, parse_window
+from fishweir.records import dataclass
 
 # Each alternative starts with a distinct character, so that the search skips quickly to the next one. Numbers are those
 # of lexical.NUMBER that stand alone: the look-behind spans the character before them.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fishweir.errors import QueryError, QuerySyntaxError
 from fishweir.languages.lexical import COMMENT, GAP, QUOTED
+from fishweir.records import dataclass
 
 _CONTENT = rf"[^;\"'“”#<-]++|{QUOTED}|(?<=\w)'|<(?!!--)|-(?!-)"
 _INNER_COMMENTS = rf"(?:(?:{COMMENT})\s*+)++(?!;|\Z)"

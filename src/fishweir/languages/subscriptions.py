@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from fishweir.algebra.feeds import Subscribe
 from fishweir.algebra.nodes import Action, Schedule, Statement
@@ -19,6 +19,7 @@ from fishweir.errors import QueryError
 from fishweir.languages.lexical import OPENING_QUOTES, to_constant, unquote
 from fishweir.languages.skeleton import Key, join_literals, split_literals
 from fishweir.languages.statement_text import Rejected
+from fishweir.records import dataclass
 
 LIMIT = 10_000
 """The maximum number of cached statements."""

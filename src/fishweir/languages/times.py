@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 
 from fishweir.algebra.values import to_timestamp
+from fishweir.records import dataclass
 
 _DAY = 86400.0
 _UNITS: tuple[tuple[float, str], ...] = (

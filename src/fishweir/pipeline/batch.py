@@ -12,7 +12,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -37,6 +37,7 @@ from fishweir.pipeline.stages import Counting, Executor, InlineExecutor, run_sta
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.walk_counters import add_walk_counters, save_walk_counters
 from fishweir.pipeline.worker import MatchTask
+from fishweir.records import dataclass
 
 logger = logging.getLogger("fishweir.time")
 

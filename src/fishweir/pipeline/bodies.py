@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from fishweir.algebra.documents import BadDocument, Element, SimplePath, first_value, parse_document, parse_path
+from fishweir.algebra.documents import BadDocument, Element, first_value, parse_document
 from fishweir.algebra.nodes import Step, StreamDefinition
+from fishweir.algebra.simple_paths import SimplePath, parse_path
 from fishweir.algebra.values import to_timestamp
 from fishweir.evaluate.witnesses.automaton.checking import are_ordinary
 from fishweir.evaluate.witnesses.path_tables import Path

@@ -8,7 +8,6 @@ document and nodes, and combined by Arrow. A pair of documents takes no Python c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
@@ -29,6 +28,7 @@ from fishweir.pipeline.document_columns import DocumentColumns, taken_at
 from fishweir.pipeline.outputs import is_bound_when_read
 from fishweir.pipeline.rebinding import nodes_of_all
 from fishweir.pipeline.source_documents import bind
+from fishweir.records import dataclass
 
 BOUND = pa.struct([("document", pa.string()), ("node", pa.string()), ("value", pa.string())])
 BINDINGS = pa.map_(pa.string(), BOUND)

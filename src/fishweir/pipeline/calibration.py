@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -24,6 +23,7 @@ from fishweir.pipeline.bodies import read_bodies
 from fishweir.pipeline.outputs import ResultDocuments, constructed
 from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.source_documents import SourceDocument
+from fishweir.records import dataclass
 from fishweir.shedding.reduced import Cut
 
 WALKED, SHOWN, ROUNDS = (40, 160), 60, 5

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fishweir.algebra.documents import BadDocument, parse_document, xml_name
+from fishweir.algebra.documents import BadDocument, parse_document
 from fishweir.algebra.nodes import Source, StreamDefinition
+from fishweir.algebra.simple_paths import xml_name
 from fishweir.algebra.values import to_timestamp
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.plan.plan import SourcePlan

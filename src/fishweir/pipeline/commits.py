@@ -13,12 +13,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fishweir.errors import HomeError
 from fishweir.pipeline.home import read_json, write_json
+from fishweir.records import dataclass
 from fishweir.sealed import Stamp, damaged, overwrite_json, read_sealed, reading, verify, writing
 
 if TYPE_CHECKING:

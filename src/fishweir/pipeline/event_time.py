@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.lateness import PROMPT, Lateness
 from fishweir.pipeline.offsets import Offsets
 from fishweir.pipeline.settings import IDLE
+from fishweir.records import dataclass
 
 if TYPE_CHECKING:
     from fishweir.evaluate.plan.plan import Plan

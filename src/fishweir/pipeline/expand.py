@@ -8,7 +8,6 @@ contain them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from fishweir.evaluate.group import Group
 from fishweir.evaluate.plan.plan import cached_segment
 from fishweir.pipeline.row_lists import first_of, flat_of, lengths_of
 from fishweir.pipeline.writer import cached_set, set_path
+from fishweir.records import dataclass
 
 Pairs = tuple[Ints, Ints]
 """Row indexes and query numbers."""

@@ -8,7 +8,7 @@ false positives but no false negatives. If rows name more than `MOST_NAMES`, the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.plan.plan import cached_segment
 from fishweir.pipeline.row_lists import flat_of, values_of
+from fishweir.records import dataclass
 
 MOST, MOST_NAMES = 16, 64
 CELLS, FAR = 1 << 12, np.iinfo(np.int64).max

@@ -16,7 +16,7 @@ import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import HomeError
+from fishweir.records import dataclass
 from fishweir.sealed import damaged, read_json, reading, write_json, writing
 
 if TYPE_CHECKING:

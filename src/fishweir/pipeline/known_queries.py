@@ -7,7 +7,7 @@ the same documents. A shape is examined once, not for each query and batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from fishweir.algebra.nodes import DERIVED
 from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.outputs import is_bound_when_read, several
 from fishweir.pipeline.result import QueryLike
+from fishweir.records import dataclass
 
 FEW = 1_000
 """The maximum number of recently seen queries that are kept separately from the others."""

@@ -8,8 +8,10 @@ which recent items weigh more. An item whose event time is later than its arriva
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from fishweir.records import dataclass
 
 if TYPE_CHECKING:  # reading what was learned needs no arrays
     import numpy as np

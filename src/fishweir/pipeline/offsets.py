@@ -9,9 +9,9 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from fishweir.pipeline.home import Home, open_log
+from fishweir.records import dataclass
 from fishweir.sealed import damaged
 
 Offsets = dict[str, int]

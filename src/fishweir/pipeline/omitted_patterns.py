@@ -7,7 +7,7 @@ its output. Patterns are omitted from queries with a preference, or from all que
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.witnesses.turns import WHOLE_RANGE, turn_at
 from fishweir.pipeline.commits import Commit, ResultsTable
+from fishweir.records import dataclass
 from fishweir.shedding.decision import BY_ELEMENT, LEFT_OUT, Level, StreamShed
 from fishweir.shedding.reduced import Cut, cut_of
 from fishweir.shedding.units import context_place

@@ -7,7 +7,9 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from fishweir.records import dataclass
 
 KEPT = 256
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import partial, singledispatch
 from typing import Any
 
@@ -24,6 +23,7 @@ from fishweir.algebra.return_paths import Bound
 from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.rebinding import join_bindings, nodes_of
 from fishweir.pipeline.source_documents import SourceDocument, bind
+from fishweir.records import dataclass
 from fishweir.shedding.reduced import Cut
 
 Bindings = dict[str, Mapping[str, Any]]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from fishweir.pipeline.summary import Summary
+from fishweir.records import dataclass
 
 FEWEST = 32
 """The minimum number of entries of a task."""

@@ -7,7 +7,7 @@ part, the state that later micro-batches need of these results, and a summary fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from fishweir.evaluate.group import State
@@ -16,6 +16,7 @@ from fishweir.evaluate.results import ResultRows
 from fishweir.pipeline.states import SUFFIX, cached_states, write_states
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.writer import ResultWriter
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True)

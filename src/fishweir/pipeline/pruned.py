@@ -9,7 +9,6 @@ document is read only if that value is requested.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -24,6 +23,7 @@ from fishweir.evaluate.witnesses.automaton.prune_kernels import KEPT, WHOLE
 from fishweir.evaluate.witnesses.path_tables import Path
 from fishweir.evaluate.witnesses.pruned import Pruning, can_be_pruned
 from fishweir.pipeline.source_documents import SourceDocument
+from fishweir.records import dataclass
 from fishweir.shedding.patterns import is_alone, places_of
 
 Places = Mapping[str, Path]

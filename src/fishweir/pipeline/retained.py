@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from fishweir.evaluate.arrays import arrays_seal
 from fishweir.evaluate.group import Needed, Stage
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.pipeline.states import SUFFIX, States, cached_states, write_states
+from fishweir.records import dataclass
 from fishweir.sealed import damaged
 
 MERGE_FACTOR = 2

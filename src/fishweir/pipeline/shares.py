@@ -6,12 +6,13 @@ In: commits. Out: parts in order, one per task: micro-batches, each with the sha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.commits import Commit
+from fishweir.records import dataclass
 
 AT_ONCE = 50_000
 """The approximate number of results that one task reads: some tenths of a second."""

@@ -14,7 +14,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
@@ -23,6 +22,7 @@ from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.output_timing import OutputTimer
 from fishweir.pipeline.shed_costs import counted
 from fishweir.pipeline.walk_counters import load_walk_counters
+from fishweir.records import dataclass
 from fishweir.shedding.decision import StreamShed, levels_for, may_shed, valued_by
 from fishweir.shedding.overload import Budget, Overload, remaining
 from fishweir.shedding.suspension import Parts, PreferenceGroup, Variant, chain, parts_of

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -36,6 +36,7 @@ from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.calibration import Constants
 from fishweir.pipeline.source_documents import taken_of
+from fishweir.records import dataclass
 from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, to_tree
 from fishweir.shedding.suspension import Part, Parts, PreferenceGroup, Saved, needed_paths
 

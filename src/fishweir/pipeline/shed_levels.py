@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -20,6 +19,7 @@ from fishweir.evaluate.plan.plan import SourcePlan
 from fishweir.evaluate.witnesses.turns import EVERYTHING, WHOLE_RANGE, ElementTurns, Turns
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import column_name
+from fishweir.records import dataclass
 from fishweir.shedding.decision import BY_ELEMENT, LEFT_OUT, Level, StreamShed, Value, levels_of, worth
 
 

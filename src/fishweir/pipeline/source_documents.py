@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
@@ -27,6 +26,7 @@ from fishweir.evaluate.group import origin_of
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import column_name
 from fishweir.pipeline.home import Home, open_log
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

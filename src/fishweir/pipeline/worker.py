@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from fishweir.algebra.nodes import Source, sources_of
@@ -25,6 +25,7 @@ from fishweir.pipeline.shed_levels import levels_in, turns_of
 from fishweir.pipeline.states import SUFFIX, write_states
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.writer import ResultWriter, write_aside, write_shed
+from fishweir.records import dataclass
 from fishweir.shedding.decision import LEFT_OUT, StreamShed
 
 DOCUMENTS_AT_ONCE = 1_000

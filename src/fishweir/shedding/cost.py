@@ -16,8 +16,8 @@ In: counts per topmost element, collected by the walk, and constants of the mach
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from fishweir.records import dataclass
 from fishweir.shedding.patterns import PatternTree
 
 

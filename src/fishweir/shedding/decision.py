@@ -13,7 +13,7 @@ has elements of all levels.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import accumulate
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.algebra.values import satisfies
+from fishweir.records import dataclass
 from fishweir.shedding.fastshed import fast_shed
 from fishweir.shedding.overload import LEAST, Budget
 from fishweir.shedding.problem import Candidate

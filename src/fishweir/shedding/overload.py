@@ -20,10 +20,11 @@ part of the cost of a result does not depend on its patterns, so predictions are
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import median
 
 from fishweir.errors import QueryError
+from fishweir.records import dataclass
 
 BEGIN, AIM, END = 0.5, 0.4, 0.2
 """Shares of the target latency: shedding begins above the first, aims at the second and ends below the third."""

@@ -9,7 +9,6 @@ with B patterns there are between B and 2^B shed queries.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
@@ -18,6 +17,7 @@ from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import ElementOutput, Output, PatternNode, Shape, Slot, Step, VariableOutput
 from fishweir.algebra.normal import dotted
 from fishweir.algebra.returns import ForOutput, PathCondition, PathOutput, ReturnOutput
+from fishweir.records import dataclass
 
 AbsolutePath = tuple[Step, ...]
 

@@ -7,7 +7,8 @@ maximizes the sum of utilities, with a cost within the budget and no more elemen
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

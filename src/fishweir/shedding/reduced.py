@@ -7,12 +7,12 @@ constructor stays, with the rest of its content.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import ElementOutput, Output, Shape, Step, TextOutput, VariableOutput
 from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
+from fishweir.records import dataclass
 from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, returned_paths, to_tree
 
 

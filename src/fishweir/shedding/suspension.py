@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +26,7 @@ from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import PatternNode, Shape, Slot
 from fishweir.algebra.normal import dotted
 from fishweir.algebra.preferences import Preference
+from fishweir.records import dataclass
 from fishweir.shedding.patterns import AbsolutePath, is_alone, to_tree
 from fishweir.shedding.relaxing import relaxable_at
 from fishweir.shedding.utility import Utilities, utilities

@@ -10,12 +10,12 @@ one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from fishweir.algebra.alternatives import output_places
 from fishweir.algebra.nodes import Shape
+from fishweir.records import dataclass
 from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, to_tree
 from fishweir.shedding.suspension import Parts
 

@@ -13,9 +13,9 @@ shed query for a document is its normalized utility times that value.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from fishweir.algebra.preferences import Preference, Score
+from fishweir.records import dataclass
 from fishweir.shedding.patterns import PatternTree
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lxml import etree
 
 from fishweir.algebra.documents import BadDocument, parse_document
 from fishweir.pipeline.result import Result
+from fishweir.records import dataclass
 
 TITLE = 120
 _BAD = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -85,7 +85,7 @@ class Outputs:
         if name in self._own:
             return self._own[name]
         if name not in BUILT_IN:
-            raise QueryError(f"the action '{name}' is not known; there are: {', '.join(self.names)}")
+            raise QueryError(f"unknown action '{name}'; available actions: {', '.join(self.names)}")
         return _built_in(name)
 
     def resolved(self, action: Action, base: Path) -> Action:
@@ -93,7 +93,7 @@ class Outputs:
         factory = self._known(action)
         own, options = split_options(action.arguments)
         if options.secret is not None and action.name in BUILT_IN and not hasattr(factory, "secret"):
-            raise BadArgument("secret", f"{action.name} signs nothing: 'secret NAME' is for http")
+            raise BadArgument("secret", f"{action.name} does not sign deliveries: 'secret NAME' is for http")
         if (reason := _refusal(factory, len(own))) is not None:
             raise BadArgument(action.name, f"{action.name} does not take {own}: {reason}")
         if hasattr(factory, "check"):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from fishweir.algebra.documents import BadDocument, parse_document
@@ -21,6 +20,7 @@ from fishweir.intake.schema import log_batch, logger, warn_problems
 from fishweir.intake.sources.rows import DELETED, INSERTED, UPDATED, Row, RowReader
 from fishweir.intake.sources.snapshot import Version, load_snapshot, replay, save_snapshot
 from fishweir.intake.sources.split import BATCH_BYTES, BATCH_DOCUMENTS
+from fishweir.records import dataclass
 
 SETTLE_NS = 20_000_000
 """A file changed so shortly ago may change again and show the same time: it is read once more."""

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import TypeVar
@@ -26,6 +26,7 @@ from fishweir.guard import Guard, refusal
 from fishweir.intake.sources.addresses import credentials, file_of, is_url, server_of, without_credentials
 from fishweir.intake.sources.decode import CODINGS, decoded
 from fishweir.intake.sources.hosts import HOSTS
+from fishweir.records import dataclass
 
 TIMEOUT, REDIRECTS, LARGEST, AT_ONCE = 30.0, 5, 16 * 1024 * 1024, 32
 HEADERS = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, wait
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 
 from fishweir.algebra.nodes import StreamDefinition
@@ -22,6 +22,7 @@ from fishweir.intake.sources.fetch import BUSY, GONE, FetchError, begin, fetch
 from fishweir.intake.sources.items import About, Feed, Item, updated
 from fishweir.intake.sources.refresh import Refresh
 from fishweir.intake.sources.rows import INSERTED, UPDATED
+from fishweir.records import dataclass
 
 SOON, LONGEST = 30.0, 86_400.0
 """Seconds before the first new trial, and between trials at most."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from fishweir.intake.sources.sections import Section, is_open_for_writing, is_se
 from fishweir.intake.sources.split import BATCH_BYTES, BATCH_DOCUMENTS, xml_batches
 from fishweir.intake.sources.table_files import csv_batches, json_batches, parquet_batches
 from fishweir.intake.sources.versions import FILES, GONE, ROWS, Comparison, Range, Versions
+from fishweir.records import dataclass
 
 READERS: dict[str, Callable[[StreamDefinition, Path, float], Iterator[pa.RecordBatch]]] = {
     "xml": xml_batches, "parquet": parquet_batches,

@@ -14,18 +14,18 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import feedparser
 from lxml import etree
 
-from fishweir.algebra.documents import xml_name
+from fishweir.algebra.simple_paths import xml_name
 from fishweir.intake.sources.addresses import without_credentials
 from fishweir.intake.sources.discovery import find_feed
 from fishweir.intake.sources.json_feed import is_json, json_entries
 from fishweir.intake.sources.written import Written, written_entries
+from fishweir.records import dataclass
 
 BLOCKS = frozenset((
     "address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "figure", "footer", "h1", "h2",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from fishweir.algebra.documents import parse_path
 from fishweir.algebra.nodes import StreamDefinition
+from fishweir.algebra.simple_paths import parse_path
 from fishweir.errors import SourceError
 from fishweir.guard import Guard, GuardError
 from fishweir.intake.sources.addresses import file_of, is_glob, is_url, without_credentials
+from fishweir.records import dataclass
 
 if TYPE_CHECKING:
     from fishweir.intake.log import StreamLog

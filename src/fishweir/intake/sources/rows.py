@@ -5,21 +5,14 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from lxml import etree
 
-from fishweir.algebra.documents import (
-    Element,
-    SimplePath,
-    elements,
-    first_value,
-    local_name,
-    parse_path,
-    string_value,
-)
+from fishweir.algebra.documents import Element, elements, first_value, local_name, string_value
+from fishweir.algebra.simple_paths import SimplePath, parse_path
 from fishweir.intake.sources.split import context_of, has_name, is_outermost, serialise
+from fishweir.records import dataclass
 
 INSERTED, UPDATED, DELETED = "inserted", "updated", "deleted"
 """What happened to a row of a changing file, or to an entry of a feed, as the log's column `change` says it."""

@@ -18,14 +18,13 @@ from fishweir.algebra.documents import (
     MAX_DOCUMENT,
     BadDocument,
     Element,
-    SimplePath,
     at_path,
     is_well_formed,
     local_name,
-    parse_path,
     syntax_reason,
 )
 from fishweir.algebra.nodes import StreamDefinition
+from fishweir.algebra.simple_paths import SimplePath, parse_path
 from fishweir.intake.schema import file_problem, log_batch
 
 CHUNK = 256 * 1024

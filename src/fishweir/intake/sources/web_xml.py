@@ -7,7 +7,8 @@ import copy
 import hashlib
 from collections import Counter
 
-from fishweir.algebra.documents import BadDocument, elements, parse_document, parse_path
+from fishweir.algebra.documents import BadDocument, elements, parse_document
+from fishweir.algebra.simple_paths import parse_path
 from fishweir.intake.sources.fetched import Read
 from fishweir.intake.sources.items import Feed, Item
 from fishweir.intake.sources.rows import digest

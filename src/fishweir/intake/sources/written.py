@@ -7,12 +7,12 @@ entry, in the order of the feed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from lxml import etree
 
 from fishweir.algebra.documents import local_name
+from fishweir.records import dataclass
 
 OTHERS = frozenset(("image", "source", "textinput"))
 """Elements of an entry that have their own description."""

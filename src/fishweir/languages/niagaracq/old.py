@@ -39,7 +39,7 @@ def unscaled(left: Token | ScaledSyntax, op: Token, right: Token | ScaledSyntax)
         return PredicateSyntax(left, op, right)
     name = right.old.removeprefix("$old.")
     if left != f"${name}":
-        raise Rejected(f"'{right.old}' times a number is compared with ${name} only", _at(left))
+        raise Rejected(f"'{right.old}' times a number can only be compared with ${name}", _at(left))
     return PredicateSyntax(left.update(value=f"$ratio.{name}"), op, right.factor)
 
 

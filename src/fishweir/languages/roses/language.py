@@ -178,5 +178,5 @@ def _register(syntax: RegisterSyntax, text: str, line: int) -> RegisterFeed:
         raise Rejected("'apply' needs a feed that a query publishes, not a URL", start_of(syntax.place))
     stylesheet = None if syntax.stylesheet is None else named(syntax.stylesheet, "the stylesheet")
     if place == name:
-        raise Rejected(f"the feed '{name}' would be made from itself", start_of(syntax.name))
+        raise Rejected(f"the feed '{name}' would read itself", start_of(syntax.name))
     return RegisterFeed(name, virtual=place, stylesheet=stylesheet, text=text, line=line)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Generic, Literal, TypeVar
 
@@ -18,6 +18,7 @@ from fishweir.algebra.operators import ConstantKind
 from fishweir.languages.lexical import NUMBER, OPENING_QUOTES, to_constant, unquote
 from fishweir.languages.schedule import Clauses
 from fishweir.languages.statement_text import Rejected
+from fishweir.records import dataclass
 
 Kind = Literal[
     "quoted", "number", "time", "untimed", "words", "link", "share", "string", "date", "keyword", "interval", "count",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lark import Token
 
 from fishweir.algebra.nodes import Action
 from fishweir.languages.schedule import Clauses
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

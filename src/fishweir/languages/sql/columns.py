@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sqlglot import exp
 
-from fishweir.algebra.documents import parse_path
 from fishweir.algebra.feeds import ColumnsOutput
 from fishweir.algebra.formula import RelativePath
 from fishweir.algebra.nodes import Source, Step
+from fishweir.algebra.simple_paths import parse_path
 from fishweir.errors import QueryError
 from fishweir.languages.sql.text import SqlText
 from fishweir.languages.statement_text import Rejected
+from fishweir.records import dataclass
 
 AGGREGATES = "aggregates are not supported by this version: a query selects single tuples"
 

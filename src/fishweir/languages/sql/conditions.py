@@ -99,7 +99,7 @@ class Conditions:
             at = next((i for i, step in enumerate(old) if step == Step(OLD)), len(old))
             if (*old[:at], *old[at + 1 :]) != path:
                 raise Rejected(
-                    "a product is compared with the row's own value only: x < 0.95 * old.x", self._place(other)
+                    "a product can only be compared with the row's own value: x < 0.95 * old.x", self._place(other)
                 )
             return (*old[:at], Step(RATIO), *old[at + 1 :]), written, self._number(numbers[0])
         return None

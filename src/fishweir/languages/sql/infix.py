@@ -9,11 +9,11 @@ condition. A column or a number in place of the text is marked too, so that it c
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sqlglot.tokens import Token, TokenType
 
 from fishweir.algebra.operators import Condition, condition_written, keyword_pattern, keywords
+from fishweir.records import dataclass
 
 INFIX = TokenType.GLOB
 _OWN = (TokenType.LIKE, TokenType.ILIKE)

@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -34,6 +34,7 @@ from fishweir.languages.sql.conditions import Conditions
 from fishweir.languages.sql.text import Bracket, SqlText
 from fishweir.languages.statement_text import Rejected
 from fishweir.languages.times import ENDLESS, UNITS, BadTime, parse_window
+from fishweir.records import dataclass
 
 _HINT = "write [range 10 seconds], [rows 100] or, to keep all, [range unbounded]"
 _WINDOW = re.compile(r"\[\s*(?P<word>\w*)\s*(?P<rest>.*?)\s*\]", re.DOTALL)

@@ -99,8 +99,11 @@ def _source(select: exp.Select, query: SqlText) -> exp.Expr:
 
 
 def _clauses(piece: StatementText, end: int) -> Clauses:
+    rest = piece.rest(end)
+    if not rest.text.strip():  # most queries have none, and then their grammar is not loaded
+        return Clauses(expire_at=end, distinct_at=end)
     try:
-        clauses: Clauses = CLAUSES.parse(piece.rest(end))
+        clauses: Clauses = CLAUSES.parse(rest)
     except Rejected as rejected:
         raise Rejected(rejected.reason, rejected.at + end, rejected.syntax) from None
     return replace(clauses, expire_at=clauses.expire_at + end, distinct_at=clauses.distinct_at + end)

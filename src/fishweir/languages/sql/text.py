@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from sqlglot import Tokenizer
@@ -21,6 +21,7 @@ from sqlglot.tokens import Token, TokenType
 from fishweir.languages.lexical import COMMENT, QUOTED, unquote
 from fishweir.languages.sql.infix import Infix, marked, spelled
 from fishweir.languages.statement_text import Rejected
+from fishweir.records import dataclass
 
 _MASKED = re.compile(rf"(?P<comment>{COMMENT})|(?P<quoted>{QUOTED})|(?P<point>(?<![\w.\"'”])\.(?=[0-9]))")
 _CLAUSES = {"distinct", "publish", "pref", "do", "start", "every", "expire", "expires"}

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from lark import Token, v_args
 
-from fishweir.algebra.documents import parse_path
 from fishweir.algebra.nodes import StreamDefinition
+from fishweir.algebra.simple_paths import parse_path
 from fishweir.errors import QueryError
 from fishweir.languages.grammar import Grammar
 from fishweir.languages.schedule import ScheduleTransformer, plain

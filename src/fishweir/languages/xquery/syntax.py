@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from lark import Token
 
 from fishweir.algebra.nodes import Step
 from fishweir.languages.schedule import Clauses
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ more targets, and each is an alternative.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lark import Token
 
 from fishweir.algebra.nodes import LAST
 from fishweir.languages.statement_text import Rejected
 from fishweir.languages.xscl.syntax import ComparisonSyntax, ConditionSyntax, RelativeSyntax, StepSyntax, stays
+from fishweir.records import dataclass
 
 CONTEXT = -1
 """The position of the node at which a relative path begins."""
@@ -127,9 +128,7 @@ def narrowed(route: Route, index: int, step: StepSyntax) -> Route | None:
     if name is None:
         return None
     if own.position and name != own.name:
-        raise Rejected(
-            "a position counts all that pass the test before it: put the name there", step.name.start_pos or 0
-        )
+        raise Rejected("a position counts the nodes of its own step: put the name test there", step.name.start_pos or 0)
     return route.changed(index, replace(own, name=name))
 
 

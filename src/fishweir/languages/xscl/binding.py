@@ -269,7 +269,7 @@ class Binder:
         name = variable_name(variable)
         if name not in self._nodes:
             if name in self._optional:
-                raise Rejected(f"the variable {name} is optional: it is output, not compared", at(variable))
+                raise Rejected(f"the variable {name} is optional: it can be output, but not compared", at(variable))
             known = ", ".join(self._nodes) or "none"
             if self._several:
                 known += "; what is output is bound in every part of an 'or'"

@@ -10,7 +10,6 @@ queries with the same inner join share the stream.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from lark import Token
 
@@ -24,6 +23,7 @@ from fishweir.languages.xscl.syntax import (
     RelativeSyntax,
     comparisons,
 )
+from fishweir.records import dataclass
 
 ROOT = "result"
 """The new root of the default output."""

@@ -103,7 +103,7 @@ def _advance(route: Route, step: StepSyntax, last: bool) -> list[Route]:
     match step.axis:
         case "child" | "attribute" | "descendant":
             if step.kind == "node" and last:
-                raise Rejected("node() at the end of a path is any text, too: write '*' or text()", _at(step.name))
+                raise Rejected("node() at the end of a path also matches texts: write '*' or text()", _at(step.name))
             return _down(route, step)
         case "self" | "descendant-or-self" if step.deep or step.axis == "descendant-or-self":
             return [*_here(route, replace(step, deep=False)), *_down(route, replace(step, axis="descendant"))]
@@ -149,7 +149,7 @@ def _here(route: Route, step: StepSyntax) -> list[Route]:
     if route.is_document and step.conditions:
         raise Rejected("a document cannot have conditions: put them on its element", _at(step.name))
     if index == CONTEXT and step.variables:
-        raise Rejected("a variable is bound to a step down: put it there", _at(step.variables[0]))
+        raise Rejected("only a step to a child or descendant can bind a variable", _at(step.variables[0]))
     return _with_all(found.bound(index, step.variables), index, step.conditions)
 
 
@@ -250,7 +250,7 @@ def _comparison(comparison: ComparisonSyntax, positive: bool) -> list[Conjunctio
     for one, above in found:
         if above:
             raise Rejected(
-                "inside not(...), '..' does not lead above the node that not(...) is about", _at(_first(one))
+                "inside not(...), '..' cannot lead above the node that not(...) applies to", _at(_first(one))
             )
     return [tuple(NotSyntax(_first(one), one) for one, _ in found)]
 

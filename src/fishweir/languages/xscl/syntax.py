@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeAlias
 
 from lark import Token
@@ -12,6 +12,7 @@ from fishweir.languages.connectives import AndSyntax, Condition, NotSyntax, OrSy
 from fishweir.languages.lexical import quote
 from fishweir.languages.parsed import ConstantPlace
 from fishweir.languages.schedule import Clauses
+from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

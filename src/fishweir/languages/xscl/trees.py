@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lark import Token
 
@@ -28,6 +28,7 @@ from fishweir.languages.xscl.expanding import expand_block, expand_predicate
 from fishweir.languages.xscl.joins import JoinBinder
 from fishweir.languages.xscl.slots import Slots
 from fishweir.languages.xscl.syntax import BlockSyntax, ChainSyntax, JoinSyntax, QuerySyntax, last_token
+from fishweir.records import dataclass
 
 CLAUSES = re.compile(r"(?<![\w.-])(?:publish|do|start|every|expires?|pref)(?![\w.-])", re.IGNORECASE)
 """What may follow a query; see schedule.lark."""
@@ -116,7 +117,7 @@ class _Tree:
         """The left side of the last join over the stream of its documents without a match."""
         *inner, join = joins
         if join.window.seconds == math.inf:
-            raise Rejected("a window without end never passes: NOT FOLLOWED BY needs a time", join.window.place.start)
+            raise Rejected("NOT FOLLOWED BY needs a window that ends", join.window.place.start)
         read, text = wanted | mentioned_by(join.conditions), self.text_of(first, join)
         left = self.left(first, inner, read, base)
         binders, slots = self.sides(left, join, read, f"{base}m_")

@@ -14,10 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-
 from fishweir import testing
-from fishweir.catalog import deliveries
+from fishweir.catalog.checksums import SUM
 from fishweir.papers.delivery.receiver import receiver
 from fishweir.papers.experiment.figures import Figure
 from fishweir.pipeline.result import Result
@@ -171,16 +169,14 @@ def many_timers(count: int) -> list[Figure]:
 
 
 def _add_timers(weir: testing.Weir, count: int) -> None:
-    with weir.catalog.engine.begin() as connection:
-        stored = [column for column in deliveries.channels.columns if column.computed is None]
-        row = connection.execute(sa.select(*stored)).mappings().first()
-        assert row is not None
+    with weir.catalog.database.begin() as connection:
+        row = dict(connection.execute("select * from channels").first()._mapping)
+        del row[SUM]
         for start in range(0, count, 50_000):
             some = range(start + 10, min(start + 50_000, count) + 10)
             channels = [{**row, "id": i, "key": str(i), "token": str(i)} for i in some]
-            connection.execute(sa.insert(deliveries.channels), channels)
-            rows = [{"channel": i, "due": 3e7 + i, "batch": -1} for i in some]
-            connection.execute(sa.insert(deliveries.timers), rows)
+            connection.insert_rows("channels", channels)
+            connection.insert_tuples("timers", ("channel", "due", "batch"), [(i, 3e7 + i, -1) for i in some])
 
 
 def figure(case: str, n: int, seconds: float, spent: float, note: str = "") -> Figure:

@@ -20,13 +20,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from fishweir.java import ensure_java
 from fishweir.pipeline.spark.class_archive import archive_of, options_of
 from fishweir.pipeline.spark.daemon import PLACE
+from fishweir.records import dataclass
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 

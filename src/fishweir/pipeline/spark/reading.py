@@ -10,7 +10,6 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from fishweir.pipeline.result_columns import LEFT_OUT, SCHEMA, to_record_batch
 from fishweir.pipeline.shares import Part
 from fishweir.pipeline.spark.extensions import Extensions
 from fishweir.pipeline.spark.session import DataFrame, SparkSession
+from fishweir.records import dataclass
 
 MANY = 5_000_000
 """The number of results from which on a table is read by a Spark job: on two cores, the driver reads 500,000 faster."""

@@ -24,7 +24,6 @@ import traceback
 import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, wait
 
@@ -34,6 +33,7 @@ from fishweir.pipeline.rehearsal import Rehearsal
 from fishweir.pipeline.spark.extensions import Extensions
 from fishweir.pipeline.stages import Call
 from fishweir.pipeline.summary import Summary
+from fishweir.records import dataclass
 
 MAX_EXCLUSIVE_TIME = 1.0
 """Seconds for which the pool holds the only slot while others may be waiting for it."""

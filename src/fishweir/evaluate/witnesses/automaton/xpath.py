@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from fishweir.algebra.documents import NAME_FOLLOWS, NAME_START
 from fishweir.algebra.nodes import MIRRORED, OPERATORS, Constant, Operator
+from fishweir.algebra.simple_paths import NAME_FOLLOWS, NAME_START
 from fishweir.errors import QuerySyntaxError
 from fishweir.evaluate.witnesses.automaton.pattern import (
     Compare,
