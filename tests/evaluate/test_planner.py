@@ -330,3 +330,25 @@ def test_segments_of_others_are_looked_at_beside_the_job(registered: Registered)
     registered.refresh(again)
     assert not slow.busy, "nothing of it depends on statistics"
     assert again.pieces == (piece,)
+
+
+def test_a_single_query_does_not_keep_large_segments_apart(registered: Registered) -> None:
+    slow, pick, size = Slow(registered.folder), random.Random(12), SMALL + 50
+    planner = registered.planner(rebuilder=slow)
+    for _ in range(size):
+        registered.add(drawn(pick))
+    registered.refresh(planner)
+    assert not slow.busy
+    for _ in range(size):
+        registered.add(drawn(pick))
+    groups = build_groups(registered.planned(size, 2 * size), {})
+    entry = SegmentEntry(size, 2 * size, size, 0, plan="bulk")
+    registered.pieces.append(write_piece(registered.folder, entry, groups, {}, ()))
+    registered.add(drawn(pick))
+    registered.refresh(planner)
+    assert [piece.size for piece in planner.pieces] == [size, size, 1]
+    assert slow.work is not None
+    assert [piece.size for piece in slow.work.pieces] == [size, size]
+    slow.finish()
+    registered.refresh(planner)
+    assert [piece.size for piece in planner.pieces] == [2 * size, 1]

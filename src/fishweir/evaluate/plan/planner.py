@@ -206,14 +206,15 @@ class Planner:
         return None
 
     def _merges(self, statistics: Statistics) -> Iterator[Work]:
-        """Merges the newest segments as long as the preceding one is not much larger than all after it."""
-        start = len(self.pieces) - 1
-        size = self.pieces[start].size if self.pieces else 0
-        while start > 0 and self.pieces[start - 1].size <= max(SMALL, MERGE_FACTOR * size):
-            start -= 1
-            size += self.pieces[start].size
-        if start < len(self.pieces) - 1:
-            yield self._merged(self.pieces[start:], statistics)
+        """Merges a segment with those before it as long as the preceding one is not much larger than all of them,
+        beginning with the newest segment. A small new segment does not keep large ones before it from being merged."""
+        for end in range(len(self.pieces) - 1, 0, -1):
+            start, size = end, self.pieces[end].size
+            while start > 0 and self.pieces[start - 1].size <= max(SMALL, MERGE_FACTOR * size):
+                start -= 1
+                size += self.pieces[start].size
+            if start < end:
+                yield self._merged(self.pieces[start : end + 1], statistics)
 
     def _renewals(self, statistics: Statistics) -> Iterator[Work]:
         for piece in self.pieces:

@@ -103,6 +103,7 @@ def by_batches(setting: Setting) -> Measured:
 def with_queries(setting: Setting, queries: int, sizes: Sizes) -> Figure:
     with running(setting.spark, BOXES, queries, sizes.documents, queries // 2) as weir:
         merging = while_merging(weir, BOXES, queries, queries // 2)
+        one_batch(weir, 1, 0)  # it drops the single queries
         settle(weir)
         rounds = [one_batch(weir, sizes.documents, 100 + turn) for turn in range(sizes.rounds + 1)][1:]
     return Figure(
