@@ -24,13 +24,14 @@ from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import ElementOutput, Output, Shape, Step, TextOutput, VariableOutput
 from fishweir.algebra.return_paths import Bound
 from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
-from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.arrays import Ints, codes_of, distinct
 from fishweir.pipeline.document_columns import DocumentColumns, taken_at
 from fishweir.pipeline.outputs import is_bound_when_read
 from fishweir.pipeline.rebinding import nodes_of_all
 from fishweir.pipeline.source_documents import bind
 
 BOUND = pa.struct([("document", pa.string()), ("node", pa.string()), ("value", pa.string())])
+_MARKS = '[&<>"\\x00-\\x1f]'
 BINDINGS = pa.map_(pa.string(), BOUND)
 
 
@@ -48,10 +49,10 @@ class _BoundSide:
 
     def __init__(self, documents: DocumentColumns, of: Ints, variables: Sequence[_Variable], nodes: Ints) -> None:
         keys = np.column_stack([of, nodes[:, [variable.place for variable in variables]]])
-        distinct, self.of = distinct_rows(keys)
-        self.columns, self.documents = documents, distinct[:, 0]
+        once, self.of = distinct_rows(keys)
+        self.columns, self.documents = documents, once[:, 0]
         self.variables = {variable.name: variable for variable in variables}
-        self.nodes = {variable.name: distinct[:, 1 + place] for place, variable in enumerate(variables)}
+        self.nodes = {variable.name: once[:, 1 + place] for place, variable in enumerate(variables)}
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -109,8 +110,10 @@ class _BoundSide:
             return pa.array([attribute_text(key, value, bound) for bound in self._bound], pa.string())
 
         def quoted(there: Ints) -> pa.StringArray:
-            values = self._values(value.name, there).to_pylist()
-            return pa.array([f" {key}={quoteattr(text)}" for text in values], pa.string())
+            values = self._values(value.name, there)
+            if _has_marks(values):
+                return pa.array([f" {key}={quoteattr(text)}" for text in values.to_pylist()], pa.string())
+            return pc.binary_join_element_wise(f' {key}="', values, '"', "")
 
         return self._of_variable(value.name, quoted)
 
@@ -123,7 +126,10 @@ class _BoundSide:
     def _copied(self, name: str, content: bool, there: Ints) -> pa.StringArray:
         if not self.variables[name].step.is_attribute:
             return self.columns.markup(self.documents[there], self.nodes[name][there], content)
-        return pa.array([escape(text, NOT_AS_IT_IS) for text in self._values(name, there).to_pylist()], pa.string())
+        values = self._values(name, there)
+        if _has_marks(values):
+            return pa.array([escape(text, NOT_AS_IT_IS) for text in values.to_pylist()], pa.string())
+        return values
 
     @cached_property
     def _bound(self) -> list[dict[str, Bound]]:
@@ -198,6 +204,11 @@ class BoundColumns:
         return {self.side_of[name] for name in used((part,)) if name in self.side_of}
 
 
+def _has_marks(texts: pa.StringArray) -> bool:
+    """Whether texts contain characters that markup writes differently."""
+    return bool(pc.any(pc.match_substring_regex(texts, _MARKS)).as_py())
+
+
 def joined_texts(texts: Sequence[pa.StringArray], size: int) -> pa.StringArray:
     if len(texts) == 1:
         return texts[0]
@@ -217,13 +228,11 @@ def element_texts(tag: str, attributes: Sequence[pa.StringArray], inner: pa.Stri
 
 def distinct_rows(rows: Ints) -> tuple[Ints, Ints]:
     """The distinct rows in ascending order, and the index of each row among them."""
-    codes = np.zeros(len(rows), np.int64)
-    for column in rows.T:
-        low, high = int(column.min(initial=0)), int(column.max(initial=0))
-        if int(codes.max(initial=0)) + 1 > np.iinfo(np.int64).max // (high - low + 1):
-            codes = np.unique(codes, return_inverse=True)[1]
-        codes = codes * (high - low + 1) + (column - low)
-    _, firsts, of = np.unique(codes, return_index=True, return_inverse=True)
+    codes, of = distinct(codes_of(*rows.T))
+    if len(codes) == len(rows) and (of == np.arange(len(of))).all():
+        return rows, of
+    firsts = np.empty(len(codes), np.int64)
+    firsts[of[::-1]] = np.arange(len(of))[::-1]
     return rows[firsts], of
 
 
@@ -243,8 +252,8 @@ def bound_once(shape: Shape, documents: DocumentColumns, sides: Sequence[Ints]) 
     """The nodes of results of a join whose documents bind each node exactly once."""
     found = []
     for template, side in zip(to_join(shape).template.sides, sides, strict=True):
-        distinct, of = np.unique(side, return_inverse=True)
-        found.append(nodes_of_all(template, documents, distinct)[of])
+        once, of = distinct(side)
+        found.append(nodes_of_all(template, documents, once)[of])
     return np.concatenate(found, axis=1)
 
 

@@ -125,7 +125,13 @@ def entries_of(log: StreamLog, numbers: Ints, names: list[str]) -> pa.Table:
     while at < len(numbers):
         first, batch = next(log.read(int(numbers[at]) - 1, int(numbers[-1])))
         upto = int(np.searchsorted(numbers, first + batch.num_rows))
-        parts.append(batch.select(names).take(pa.array(numbers[at:upto] - first)))
+        parts.append(_taken(batch.select(names), numbers[at:upto] - first))
         at = upto
     schema = pa.schema([log.schema.field(name) for name in names])
     return pa.Table.from_batches([part.replace_schema_metadata(None) for part in parts], schema)
+
+
+def _taken(batch: pa.RecordBatch, places: Ints) -> pa.RecordBatch:
+    """The rows at ascending positions, not copied if they are adjacent."""
+    adjacent = int(places[-1] - places[0]) == len(places) - 1
+    return batch.slice(int(places[0]), len(places)) if adjacent else batch.take(pa.array(places))

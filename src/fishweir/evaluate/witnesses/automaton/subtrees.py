@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.arrays import Ints, distinct
 from fishweir.evaluate.witnesses.automaton.check_kernels import DEEPEST, MOST_ATTRIBUTES, MOST_DECLARATIONS
 from fishweir.evaluate.witnesses.automaton.checking import check
 from fishweir.evaluate.witnesses.automaton.subtree_kernels import ATTRIBUTE, GROWTH, ROOM, take_nodes
@@ -69,7 +69,7 @@ class Bodies:
         levels, tag = np.zeros(DEEPEST + 2, np.int64), np.zeros(2, np.int64)
         sizes = np.diff(self.bounds)
         needed = int(sizes[documents].max(initial=0)) * GROWTH + ROOM
-        into: NDArray[np.uint8] = np.empty(int(sizes[np.unique(documents)].sum()) + needed, np.uint8)
+        into: NDArray[np.uint8] = np.empty(2 * int(sizes[distinct(documents)[0]].sum()) + needed, np.uint8)
         node = at = 0
         while True:
             lists = found, declared, levels, shown, tag
