@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,9 @@ from fishweir.pipeline.result import QueryLike
 from fishweir.pipeline.row_lists import first_of, flat_of, lengths_of, values_of
 from fishweir.pipeline.source_documents import SourceDocument
 from fishweir.shedding.reduced import Cut
+
+HELD = 4096
+"""The number of results whose documents are held in memory as objects."""
 
 
 class Block:
@@ -178,6 +181,17 @@ class Block:
         nodes = self.listed("nodes")[int(self.at[entry])]
         documents = self.columns.keys[self.places(entry)].tolist()
         return *documents, None if nodes is None or is_bound_when_read(shape) else tuple(nodes)
+
+    def in_parts(self, entries: Ints) -> Iterator[slice]:
+        """Ranges of some entries. The documents of a range are read together, before it is used."""
+        for start in range(0, len(entries), HELD):
+            some = slice(start, min(start + HELD, len(entries)))
+            rows = self.at[entries[some]]
+            starts = self._together[0]
+            together = self._together_at[expand(starts[rows], starts[rows + 1])[1]]
+            others = self._other_at[entries[some]]
+            self.columns.hold(np.concatenate([self._own_at[rows], others[others >= 0], together]))
+            yield some
 
     def taken(self, entry: int) -> list[SourceDocument]:
         return self.columns.taken(self.places(entry))

@@ -163,13 +163,13 @@ class BoundColumns:
         parts = [self.sides[variable.side].structs(variable.name) for variable in named]
         bases = np.cumsum([0, *map(len, parts[:-1])])
         places = np.column_stack([self.sides[v.side].of + base for v, base in zip(named, bases.tolist(), strict=True)])
-        values = pa.concat_arrays(parts)
+        values = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
         there = values.is_valid().to_numpy(zero_copy_only=False)[places]
         offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
         keys = pa.array([variable.name for variable in named], pa.string())
         which = np.broadcast_to(np.arange(len(named)), places.shape)[there]
         return pa.MapArray.from_arrays(
-            pa.array(offsets, pa.int32()), keys.take(pa.array(which)), values.take(pa.array(places[there]))
+            pa.array(offsets, pa.int32()), keys.take(pa.array(which)), taken_at(values, places[there])
         )
 
     def outputs(self) -> pa.StringArray | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache, partial
+from itertools import chain
 from threading import get_ident
 from typing import Any
 
@@ -26,7 +27,7 @@ from fishweir.evaluate.witnesses.automaton import subtree_kernels as kernels
 from fishweir.evaluate.witnesses.automaton.subtrees import Bodies
 from fishweir.evaluate.witnesses.shared_paths import FoundTables, SharedPaths
 from fishweir.intake.log import StreamLog
-from fishweir.pipeline.source_documents import SourceDocument, bind, entries_of, ids_of, taken_of
+from fishweir.pipeline.source_documents import SourceDocument, bind, fields_of, ids_of, taken_of
 
 DOCUMENT_ELEMENT = Step("*")
 STREAM = origin_of(1, 0).bit_length() - 1
@@ -75,7 +76,7 @@ class DocumentColumns:
 
     @cached_property
     def _entries(self) -> pa.Table:
-        return pa.concat_tables(self._read(partial(entries_of, names=["context", "body"])))
+        return pa.concat_tables(self._read(partial(fields_of, names=["context", "body"])))
 
     @cached_property
     def _bodies(self) -> pa.LargeBinaryArray:
@@ -93,13 +94,18 @@ class DocumentColumns:
             return None
         return [tuple(text.split("/")) if text else () for text in column.to_pylist()]
 
+    def hold(self, documents: Ints) -> None:
+        """Reads some documents one by one, together, in place of those held so far."""
+        wanted = distinct(documents)[0].tolist()
+        self._taken = {one: self._taken[one] for one in wanted if one in self._taken}
+        self.taken(wanted)
+
     def taken(self, documents: Sequence[int]) -> list[SourceDocument]:
         """Some of the documents, one by one. Each document is read once."""
         missing = np.array(sorted({one for one in documents if one not in self._taken}), np.int64)
-        found: list[SourceDocument] = []
-        for stream, numbers in self._by_stream(missing):
-            found += taken_of(self._log(stream), stream, numbers)
-        self._taken |= dict(zip(missing.tolist(), found, strict=True))
+        if len(missing):
+            read = (taken_of(self._log(stream), stream, numbers) for stream, numbers in self._by_stream(missing))
+            self._taken |= dict(zip(missing.tolist(), chain.from_iterable(read), strict=True))
         return [self._taken[one] for one in documents]
 
     def values(self, documents: Ints, nodes: Ints, step: Step) -> pa.StringArray:

@@ -43,7 +43,7 @@ def write_strings(data: Any, offsets: Any, there: Any, into: Any, ends: Any) -> 
         i, stop = offsets[text], offsets[text + 1]
         while i < stop:
             byte = int(data[i])
-            if byte >= 32 and byte < 128 and byte != 34 and byte != 92:
+            if byte >= 32 and byte < 127 and byte != 34 and byte != 92:
                 into[at] = byte
                 at, i = at + 1, i + 1
             elif byte < 128:

@@ -61,17 +61,18 @@ class ResultBatch:
         columns = (self.entries, self.of, self.made_of, block.at[self.entries])
         left_out: tuple[str, ...] = ()
         has_cuts, last = bool(block.cuts), -1
-        for entry, place, making, row in zip(*(column.tolist() for column in columns), strict=True):
-            if making != last:
-                documents, origin, outputs = made.of(making, entry, queries[place])
-                where, timestamp, last = (streams[row], numbers[row]), timestamps[row], making
-            if has_cuts:
-                cut = block.cut(entry, queries[place])
-                left_out = cut.left_out if cut else ()
-            for bindings, output in outputs:
-                came = since[row] if since[row] is None or since[row] >= 0 else queries[place].added
-                known = came, origin, where, left_out
-                yield of_query[place], Result(names[place], documents, timestamp, bindings, output, *known)
+        for some in block.in_parts(self.entries):
+            for entry, place, making, row in zip(*(column[some].tolist() for column in columns), strict=True):
+                if making != last:
+                    documents, origin, outputs = made.of(making, entry, queries[place])
+                    where, timestamp, last = (streams[row], numbers[row]), timestamps[row], making
+                if has_cuts:
+                    cut = block.cut(entry, queries[place])
+                    left_out = cut.left_out if cut else ()
+                for bindings, output in outputs:
+                    came = since[row] if since[row] is None or since[row] >= 0 else queries[place].added
+                    known = came, origin, where, left_out
+                    yield of_query[place], Result(names[place], documents, timestamp, bindings, output, *known)
 
     @cached_property
     def kinds(self) -> tuple[Ints, list[QueryLike]]:

@@ -98,7 +98,8 @@ def _in_columns(block: Block, shape: Any, entries: Ints, sides: list[Ints]) -> S
 
 
 def _one_by_one(block: Block, query: QueryLike, entries: Ints) -> Shown:
-    made = [block.made(entry, query, block.taken(entry)) for entry in entries.tolist()]
+    parts = (entries[some].tolist() for some in block.in_parts(entries))
+    made = [block.made(entry, query, block.taken(entry)) for part in parts for entry in part]
     flat = [one for some in made for one in some]
     outputs = pa.array([_output(one) for one in flat], pa.string())
     return outputs, bindings_of([bound for bound, _ in flat]), np.array([len(some) for some in made], np.int64)

@@ -28,12 +28,13 @@ from fishweir.pipeline.result import QueryLike, Result
 from fishweir.pipeline.result_batch import Once, ResultBatch, pairs_of
 from fishweir.pipeline.result_columns import SCHEMA, to_record_batch
 from fishweir.pipeline.shares import WHOLE, Share
+from fishweir.pipeline.source_documents import fields_of
 
 ENTRIES_AT_ONCE, PAIRS_AT_ONCE, BYTES_AT_ONCE, FEW = 1 << 17, 1 << 19, 1 << 28, 1 << 12
 """The numbers of entries and pairs that are expanded together: query sets may be large. Fewer, but not less than a few,
 if they would show more than a number of bytes: documents may be large, too.
 """
-SAMPLE = 16
+SAMPLE = 4
 """The number of documents of a stream whose sizes are looked at."""
 ASKED = 64
 """The number of query selections whose positions are cached."""
@@ -68,7 +69,7 @@ class ResultReader:
             yield from self._batches(table, some, expansion, wanted, share)
 
     def _together(self, table: ResultsTable, commits: Iterable[Commit]) -> Iterator[tuple[list[Commit], Expansion]]:
-        """Small consecutive micro-batches for which the same queries are dropped: most work is per read, not per row."""
+        """Small micro-batches in a row for which the same queries are dropped: a read has fixed costs."""
         some: list[Commit] = []
         known: Expansion | None = None
         for commit in commits:
@@ -123,14 +124,10 @@ class ResultReader:
 
     def _bytes(self, rows: pa.Table) -> int:
         """The mean size of some of the rows' documents, at least 1."""
-        chosen = (
-            rows.slice(0, 1)
-            if len(rows) < SAMPLE
-            else rows.take(pa.array(np.arange(0, len(rows), len(rows) // SAMPLE)))
-        )
+        chosen = rows.take(pa.array(np.linspace(0, len(rows) - 1, SAMPLE).astype(np.int64)))
         places = zip(chosen.column("stream").to_pylist(), chosen.column("document").to_pylist(), strict=True)
-        found = [open_log(self.home.streams, stream).entry(number).body for stream, number in places]
-        return sum(len(body or b"") for body in found) // len(found) + 1
+        logs = ((open_log(self.home.streams, stream), np.array([number])) for stream, number in places)
+        return sum(fields_of(log, number, ["body"]).nbytes for log, number in logs) // SAMPLE + 1
 
     def fired(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Ints:
         """The queries that may have results in a micro-batch, among all or among the wanted ones."""

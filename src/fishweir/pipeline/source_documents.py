@@ -79,7 +79,7 @@ def taken_of(log: StreamLog, stream: int, numbers: Ints) -> list[SourceDocument]
     """Documents with ascending numbers, read together."""
     names = [name for name, _ in log.stream.columns]
     columns = ["context", "origin", "problem", "body", *map(column_name, names)]
-    found = entries_of(log, numbers, [name for name in columns if name in log.schema.names])
+    found = fields_of(log, numbers, [name for name in columns if name in log.schema.names])
     ids = ids_of(log, numbers).to_pylist()
     context, origin, problem, body = (_listed(found, name) for name in columns[:4])
     rows = zip(*(_listed(found, column_name(name)) for name in names), strict=True) if names else ((),) * len(numbers)
@@ -103,7 +103,7 @@ def _listed(found: pa.Table, name: str) -> list[Any]:
 
 def ids_of(log: StreamLog, numbers: Ints) -> pa.StringArray:
     """The ids of documents with ascending numbers; nothing else is read."""
-    given = entries_of(log, numbers, ["id"]).column("id").combine_chunks()
+    given = fields_of(log, numbers, ["id"]).column("id").combine_chunks()
     counted = pc.binary_join_element_wise(f"{log.stream.name}-", pc.cast(pa.array(numbers), pa.string()), "")
     return counted if given.null_count == len(given) else pc.if_else(_is_given(given), given, counted)
 
@@ -114,11 +114,11 @@ def _is_given(ids: pa.Array) -> pa.Array:
 
 def values_of(log: StreamLog, numbers: Ints, columns: Sequence[str]) -> dict[str, pa.Array]:
     """Columns of tuples with ascending numbers."""
-    found = entries_of(log, numbers, [column_name(name) for name in columns])
+    found = fields_of(log, numbers, [column_name(name) for name in columns])
     return {name: found.column(column_name(name)).combine_chunks() for name in columns}
 
 
-def entries_of(log: StreamLog, numbers: Ints, names: list[str]) -> pa.Table:
+def fields_of(log: StreamLog, numbers: Ints, names: list[str]) -> pa.Table:
     """Some columns of entries with ascending numbers, segment by segment."""
     parts = []
     at = 0

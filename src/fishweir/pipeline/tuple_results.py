@@ -18,7 +18,7 @@ from fishweir.intake.log import StreamLog
 from fishweir.pipeline.columns import Column, column_list
 from fishweir.pipeline.document_columns import STREAM
 from fishweir.pipeline.result import Result, results_of
-from fishweir.pipeline.source_documents import entries_of, ids_of, values_of
+from fishweir.pipeline.source_documents import fields_of, ids_of, values_of
 
 if TYPE_CHECKING:
     from fishweir.pipeline.result_batch import ResultBatch
@@ -88,7 +88,7 @@ def _made(
 
 def _shown(log: StreamLog, stream: int, numbers: Ints) -> tuple[list[str], list[int]] | None:
     """Ids and origins of documents; None if one of them is not a tuple of its stream."""
-    found = entries_of(log, numbers, [name for name in ("origin", "problem") if name in log.schema.names])
+    found = fields_of(log, numbers, [name for name in ("origin", "problem") if name in log.schema.names])
     if "problem" in found.column_names and found.column("problem").null_count < len(found):
         return None
     given = found.column("origin").to_pylist() if "origin" in found.column_names else [None] * len(numbers)
