@@ -7,7 +7,7 @@ document and nodes, and combined by Arrow. A pair of documents takes no Python c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,13 +25,16 @@ from fishweir.algebra.nodes import ElementOutput, Output, Shape, Step, TextOutpu
 from fishweir.algebra.return_paths import Bound
 from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
 from fishweir.evaluate.arrays import Ints, codes_of, distinct
-from fishweir.pipeline.document_columns import DocumentColumns, taken_at
+from fishweir.evaluate.witnesses.automaton import subtree_kernels as kernels
+from fishweir.pipeline.document_columns import DocumentColumns, NodeTexts, taken_at
 from fishweir.pipeline.outputs import is_bound_when_read
 from fishweir.pipeline.rebinding import nodes_of_all
 from fishweir.pipeline.source_documents import bind
 
 BOUND = pa.struct([("document", pa.string()), ("node", pa.string()), ("value", pa.string())])
 _MARKS = '[&<>"\\x00-\\x1f]'
+Text = tuple[str, int]
+"""A text that is read of the nodes of a variable: the variable and what to show (subtree_kernels.py)."""
 BINDINGS = pa.map_(pa.string(), BOUND)
 
 
@@ -61,7 +64,9 @@ class _BoundSide:
         """The bindings of a variable; null where it is unbound."""
         there = np.flatnonzero(self.nodes[name] != ABSENT)
         ids = taken_at(self.columns.ids, self.documents[there])
-        found = pa.StructArray.from_arrays([ids, self._shown(name, there), self._values(name, there)], fields=[*BOUND])
+        found = pa.StructArray.from_arrays(
+            [ids, self._shown(name, there), self._texts[self.value(name)]], fields=[*BOUND]
+        )
         return found if len(there) == len(self) else self._spread(found, there)
 
     def _shown(self, name: str, there: Ints) -> pa.StringArray:
@@ -75,8 +80,21 @@ class _BoundSide:
         documents = self.columns.taken(self.documents[there].tolist())
         return pa.array([str(bind(one, step, n)[1]) for one, n in zip(documents, nodes.tolist(), strict=True)])
 
-    def _values(self, name: str, there: Ints) -> pa.StringArray:
-        return self.columns.values(self.documents[there], self.nodes[name][there], self.variables[name].step)
+    def value(self, name: str) -> Text:
+        return name, kernels.ATTRIBUTE if self.variables[name].step.is_attribute else kernels.VALUE
+
+    def copy(self, name: str, content: bool) -> Text:
+        if self.variables[name].step.is_attribute:
+            return self.value(name)
+        return name, kernels.CONTENT if content else kernels.MARKUP
+
+    def read(self, texts: Iterable[Text]) -> None:
+        """Reads all texts that bindings and outputs show of the nodes, where variables are bound."""
+        wanted, asked = list(dict.fromkeys(texts)), []
+        for name, what in wanted:
+            there = self.nodes[name] != ABSENT
+            asked.append(NodeTexts(self.documents[there], self.nodes[name][there], what, self.variables[name].step))
+        self._texts = dict(zip(wanted, self.columns.texts(asked), strict=True))
 
     def _spread(self, found: pa.Array, there: Ints) -> pa.Array:
         """Spreads values of some bindings over all bindings, with null for the others."""
@@ -92,7 +110,7 @@ class _BoundSide:
             case TextOutput():
                 return pa.repeat(pa.scalar(construct((part,), {}), pa.string()), len(self))
             case VariableOutput(name, content):
-                return self._of_variable(name, lambda there: self._copied(name, content, there))
+                return self._of_variable(name, lambda: self._copied(name, content))
             case ElementOutput(tag, attributes, children):
                 shown = [self.attribute(key, value) for key, value in attributes]
                 return element_texts(tag, shown, self.joined(children))
@@ -109,27 +127,25 @@ class _BoundSide:
         if not isinstance(value, VariableOutput):
             return pa.array([attribute_text(key, value, bound) for bound in self._bound], pa.string())
 
-        def quoted(there: Ints) -> pa.StringArray:
-            values = self._values(value.name, there)
+        def quoted() -> pa.StringArray:
+            values = self._texts[self.value(value.name)]
             if _has_marks(values):
                 return pa.array([f" {key}={quoteattr(text)}" for text in values.to_pylist()], pa.string())
             return pc.binary_join_element_wise(f' {key}="', values, '"', "")
 
         return self._of_variable(value.name, quoted)
 
-    def _of_variable(self, name: str, made: Callable[[Ints], pa.StringArray]) -> pa.StringArray:
+    def _of_variable(self, name: str, made: Callable[[], pa.StringArray]) -> pa.StringArray:
         """The texts where a variable is bound, empty texts elsewhere."""
         there = np.flatnonzero(self.nodes[name] != ABSENT) if name in self.nodes else np.empty(0, np.int64)
-        found = made(there) if len(there) else pa.array([], pa.string())
+        found = made() if len(there) else pa.array([], pa.string())
         return found if len(there) == len(self) else self._spread(found, there).fill_null("")
 
-    def _copied(self, name: str, content: bool, there: Ints) -> pa.StringArray:
-        if not self.variables[name].step.is_attribute:
-            return self.columns.markup(self.documents[there], self.nodes[name][there], content)
-        values = self._values(name, there)
-        if _has_marks(values):
-            return pa.array([escape(text, NOT_AS_IT_IS) for text in values.to_pylist()], pa.string())
-        return values
+    def _copied(self, name: str, content: bool) -> pa.StringArray:
+        texts = self._texts[self.copy(name, content)]
+        if not self.variables[name].step.is_attribute or not _has_marks(texts):
+            return texts
+        return pa.array([escape(text, NOT_AS_IT_IS) for text in texts.to_pylist()], pa.string())
 
     @cached_property
     def _bound(self) -> list[dict[str, Bound]]:
@@ -154,6 +170,10 @@ class BoundColumns:
             _BoundSide(documents, of, [v for v in self.variables if v.side == number], nodes)
             for number, of in enumerate(sides)
         ]
+
+        for side in self.sides:
+            named = (side.value(name) for name in side.variables if name[0] != "_")
+            side.read([*named, *_shown_texts(side, shape.output)])
 
     def bindings(self) -> pa.MapArray:
         """For each result, its variables in order with their bindings."""
@@ -202,6 +222,20 @@ class BoundColumns:
     def _looked_at(self, part: Output) -> set[int]:
         """The sides that a part of the output depends on."""
         return {self.side_of[name] for name in used((part,)) if name in self.side_of}
+
+
+def _shown_texts(side: _BoundSide, parts: Sequence[Output]) -> Iterator[Text]:
+    """The texts of a side's nodes that outputs copy."""
+    for part in parts:
+        match part:
+            case VariableOutput(name, content) if name in side.variables:
+                yield side.copy(name, content)
+            case ElementOutput(_, attributes, children):
+                values = (value.name for _, value in attributes if isinstance(value, VariableOutput))
+                yield from (side.value(name) for name in values if name in side.variables)
+                yield from _shown_texts(side, children)
+            case ReturnOutput(_, inner):
+                yield from _shown_texts(side, inner)
 
 
 def _has_marks(texts: pa.StringArray) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache, partial
 from itertools import chain
 from threading import get_ident
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from fishweir.algebra.normal import ANY_ROOT
 from fishweir.evaluate.arrays import Ints, distinct
 from fishweir.evaluate.group import origin_of
 from fishweir.evaluate.witnesses.automaton import subtree_kernels as kernels
-from fishweir.evaluate.witnesses.automaton.subtrees import Bodies
+from fishweir.evaluate.witnesses.automaton.subtrees import Bodies, Request
 from fishweir.evaluate.witnesses.shared_paths import FoundTables, SharedPaths
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.source_documents import SourceDocument, bind, fields_of, ids_of, taken_of
@@ -32,7 +32,16 @@ from fishweir.pipeline.source_documents import SourceDocument, bind, fields_of, 
 DOCUMENT_ELEMENT = Step("*")
 STREAM = origin_of(1, 0).bit_length() - 1
 """The position of the stream's bits in the number of a document."""
-_NUMBER = (1 << STREAM) - 1
+_NUMBER, _NODE = (1 << STREAM) - 1, (1 << 32) - 1
+
+
+class NodeTexts(NamedTuple):
+    """A request for texts of nodes at a step: what to show (subtree_kernels.py), by document and node number."""
+
+    documents: Ints
+    nodes: Ints
+    what: int
+    step: Step = DOCUMENT_ELEMENT
 
 
 class DocumentColumns:
@@ -108,28 +117,32 @@ class DocumentColumns:
             self._taken |= dict(zip(missing.tolist(), chain.from_iterable(read), strict=True))
         return [self._taken[one] for one in documents]
 
-    def values(self, documents: Ints, nodes: Ints, step: Step) -> pa.StringArray:
-        """The string values of nodes at a step, by document and the node number that rows contain."""
-        what = kernels.ATTRIBUTE if step.is_attribute else kernels.VALUE
-        return self._shown(documents, nodes, what, step)
+    def markup(self, documents: Ints, nodes: Ints) -> pa.StringArray:
+        """Elements as written."""
+        return self.texts([NodeTexts(documents, nodes, kernels.MARKUP)])[0]
 
-    def markup(self, documents: Ints, nodes: Ints, content: bool = False) -> pa.StringArray:
-        """Elements as written, or their content."""
-        return self._shown(documents, nodes, kernels.CONTENT if content else kernels.MARKUP, DOCUMENT_ELEMENT)
+    def texts(self, asked: Sequence[NodeTexts]) -> list[pa.StringArray]:
+        """Texts of nodes. Each document is read once."""
+        if not asked:
+            return []
+        keys = [distinct((one.documents << 32) + one.nodes) for one in asked]
+        requests = [
+            Request(
+                once >> 32, (once & _NODE) % ATTRIBUTE, one.what, one.step.name if one.what == kernels.ATTRIBUTE else ""
+            )
+            for one, (once, _) in zip(asked, keys, strict=True)
+        ]
+        taken = zip(asked, keys, self.bodies.take_all(requests), strict=True)
+        return [taken_at(self._completed(one, once, *found), of) for one, (once, of), found in taken]
 
-    def _shown(self, documents: Ints, nodes: Ints, what: int, step: Step) -> pa.StringArray:
-        keys, of = distinct((documents << 32) + nodes)
-        documents, nodes = keys >> 32, keys & (1 << 32) - 1
-        own, nth = documents, nodes // ATTRIBUTE
-        texts, refused = self.bodies.take(own, nodes % ATTRIBUTE, what, step.name if step.is_attribute else "")
-        left = np.flatnonzero(refused | (nth > 0))
-        if len(left):
-            rest = [
-                _one(document, node, what, step)
-                for document, node in zip(self.taken(documents[left].tolist()), nodes[left].tolist(), strict=True)
-            ]
-            texts = _replaced(texts, left, rest)
-        return taken_at(texts, of)
+    def _completed(self, asked: NodeTexts, keys: Ints, texts: pa.StringArray, refused: Any) -> pa.StringArray:
+        """Texts with those that only libxml2 can read."""
+        left = keys[refused | ((keys & _NODE) >= ATTRIBUTE)]
+        if not len(left):
+            return texts
+        documents = zip(self.taken((left >> 32).tolist()), (left & _NODE).tolist(), strict=True)
+        rest = [_one(document, node, asked.what, asked.step) for document, node in documents]
+        return _replaced(texts, np.searchsorted(keys, left), rest)
 
     def walked(self, shared: SharedPaths, documents: Ints) -> FoundTables:
         """The witnesses of some ascending documents, by position in the list."""
