@@ -44,7 +44,7 @@ def test_shares_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             r
             for part in parts
             for commit, share in part
-            for batch in asked.batches(commit, share)
+            for batch in asked.batches([commit], share)
             for r in batch.results()
         ]
     assert [result.to_dict()["query"] for _, result in found] == [row["query"] for row in wanted]
@@ -54,8 +54,8 @@ def test_shares_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5)), max_size=30), st.integers(1, 6))
 def test_a_document_is_in_one_share(entries: list[tuple[int, int]], count: int) -> None:
     documents = np.array(sorted(document for document, _ in entries), np.int64)
-    sizes, both = np.array([size for _, size in entries], np.int64), np.stack([documents, documents], axis=1)
-    spans = [Share(place, count).of(sizes, both) for place in range(count)]
+    sizes = np.array([size for _, size in entries], np.int64)
+    spans = [Share(place, count).of(sizes, documents) for place in range(count)]
     assert [place for span in spans for place in range(span.start, span.stop)] == list(range(len(entries)))
     held = [set(documents[span].tolist()) for span in spans]
     assert sum(map(len, held)) == len(set(documents.tolist()))

@@ -28,7 +28,7 @@ def test_as_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once:
         weir.publish("R", [{"x": 3, "s": "b"}], timestamps=[3.0])
         weir.run(until_idle=True)
         commits = weir.table.commits()
-        batches = [batch for commit in commits for batch in weir._reader.batches(weir.table, commit)]
+        batches = list(weir._reader.batches(weir.table, commits))
         made = [pair for batch in batches for pair in batch.results()]
         assert all(tuple_results.tuple_results(batch) is not None for batch in batches)
         one_by_one = [pair for batch in batches for pair in batch._one_by_one()]

@@ -259,7 +259,7 @@ class Contents:
 
     def _read_anew(self, commit: Commit, wanted: Ints, is_all: bool, is_shared: bool) -> _Read:
         chosen = None if is_all else wanted
-        batches = list(self.reader.batches(self.table, commit, chosen)) if len(wanted) else []
+        batches = list(self.reader.batches(self.table, [commit], chosen)) if len(wanted) else []
         counting = partial(self.reader.spent.counting, commit.batch, commit.documents)
         found = _Read(wanted, batches, counting, is_shared, partial(self._release, commit.batch))
         with self._lock:

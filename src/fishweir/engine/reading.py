@@ -5,8 +5,10 @@ In: a home, its catalog, and the requested queries. Out: batches of results, for
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,9 +34,9 @@ class Asked:
     table: ResultsTable
     wanted: tuple[int, ...] | None
 
-    def batches(self, commit: Commit, share: Share = WHOLE) -> Iterator[ResultBatch]:
+    def batches(self, commits: Iterable[Commit], share: Share = WHOLE) -> Iterator[ResultBatch]:
         numbers = None if self.wanted is None else np.array(self.wanted)
-        for batch in self.reader.batches(self.table, commit, numbers, share):
+        for batch in self.reader.batches(self.table, commits, numbers, share):
             yield batch if self.wanted is not None else batch.asked_for()
 
     def commits(self) -> Iterator[Commit]:
@@ -43,8 +45,7 @@ class Asked:
         return (one for one in self.table.commits() if self.reader.may_have(self.table, one, numbers))
 
     def all(self) -> Iterator[ResultBatch]:
-        for commit in self.commits():
-            yield from self.batches(commit)
+        return self.batches(self.commits())
 
     def in_tasks(self, session: SparkSession, catalog: Catalog) -> InTasks:
         """The current results, read in tasks."""
@@ -68,8 +69,8 @@ class InTask:
     def __call__(self, part: Part) -> Iterator[ResultBatch]:
         reader = _reader(self.home, self.id, self.catalog)
         asked = Asked(reader, ResultsTable(reader.home.results, self.upto), self.wanted)
-        for commit, share in part:
-            yield from asked.batches(commit, share)
+        for share, some in groupby(part, key=itemgetter(1)):
+            yield from asked.batches((commit for commit, _ in some), share)
 
 
 @lru_cache(maxsize=4)

@@ -45,6 +45,40 @@ def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
     return source, lo[source] + within
 
 
+def distinct(values: Ints) -> tuple[Ints, Ints]:
+    """The distinct values in ascending order, and the position of each value among them. As `np.unique`, but linear for
+    values that are ascending or close to each other, as numbers of documents and queries mostly are."""
+    if not len(values):
+        return values, values
+    if (values[1:] >= values[:-1]).all():
+        first = np.append(True, values[1:] != values[:-1])
+        return values[first], np.cumsum(first) - 1
+    low, high = int(values.min()), int(values.max())
+    if high - low > 4 * len(values):
+        return np.unique(values, return_inverse=True)
+    there = np.zeros(high - low + 1, np.bool_)
+    there[values - low] = True
+    return np.flatnonzero(there) + low, (np.cumsum(there) - 1)[values - low]
+
+
+def codes_of(*columns: Ints) -> Ints:
+    """A number for each row of some columns of one length. The numbers compare as the rows do."""
+    codes, most = np.zeros(len(columns[0]), np.int64), 0
+    for column in columns if len(codes) else ():
+        low, high = int(column.min()), int(column.max())
+        if most >= np.iinfo(np.int64).max // (high - low + 1):
+            codes = distinct(codes)[1]
+            most = int(codes.max())
+        codes = codes * (high - low + 1) + (column - low)
+        most = (most + 1) * (high - low + 1) - 1
+    return codes
+
+
+def order_of(codes: Ints) -> Ints:
+    """The stable order of some numbers."""
+    return np.arange(len(codes)) if (codes[1:] >= codes[:-1]).all() else np.argsort(codes, kind="stable")
+
+
 def number_rows(*columns: Ints) -> Ints:
     """Numbers the distinct rows of some columns in sort order."""
     if (columns[0][1:] > columns[0][:-1]).all():

@@ -75,3 +75,17 @@ def _word_at(typing_context: Any, array: Any, index: Any) -> Any:
 
 word_at: Any = numba.extending.intrinsic(_word_at)
 """Reads eight bytes of an array from an index as one little-endian number. The caller ensures that they exist."""
+
+
+def _put_word(typing_context: Any, array: Any, index: Any, word: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bytes_ = context.make_array(signature.args[0])(context, builder, args[0])
+        at = builder.gep(bytes_.data, [args[1]])
+        builder.store(args[2], builder.bitcast(at, ir.IntType(64).as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return numba.types.void(array, numba.types.int64, numba.types.uint64), emit
+
+
+put_word: Any = numba.extending.intrinsic(_put_word)
+"""Writes a number to eight bytes of an array from an index on. The caller ensures that they exist."""

@@ -7,7 +7,7 @@ document and nodes, and combined by Arrow. A pair of documents takes no Python c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
@@ -23,14 +23,18 @@ from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import ElementOutput, Output, Shape, Step, TextOutput, VariableOutput
 from fishweir.algebra.return_paths import Bound
 from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
-from fishweir.evaluate.arrays import Ints
-from fishweir.pipeline.document_columns import DocumentColumns, taken_at
+from fishweir.evaluate.arrays import Ints, codes_of, distinct
+from fishweir.evaluate.witnesses.automaton import subtree_kernels as kernels
+from fishweir.pipeline.document_columns import DocumentColumns, NodeTexts, taken_at
 from fishweir.pipeline.outputs import is_bound_when_read
 from fishweir.pipeline.rebinding import nodes_of_all
 from fishweir.pipeline.source_documents import bind
 from fishweir.records import dataclass
 
 BOUND = pa.struct([("document", pa.string()), ("node", pa.string()), ("value", pa.string())])
+_MARKS = '[&<>"\\x00-\\x1f]'
+Text = tuple[str, int]
+"""A text that is read of the nodes of a variable: the variable and what to show (subtree_kernels.py)."""
 BINDINGS = pa.map_(pa.string(), BOUND)
 
 
@@ -48,10 +52,10 @@ class _BoundSide:
 
     def __init__(self, documents: DocumentColumns, of: Ints, variables: Sequence[_Variable], nodes: Ints) -> None:
         keys = np.column_stack([of, nodes[:, [variable.place for variable in variables]]])
-        distinct, self.of = distinct_rows(keys)
-        self.columns, self.documents = documents, distinct[:, 0]
+        once, self.of = distinct_rows(keys)
+        self.columns, self.documents = documents, once[:, 0]
         self.variables = {variable.name: variable for variable in variables}
-        self.nodes = {variable.name: distinct[:, 1 + place] for place, variable in enumerate(variables)}
+        self.nodes = {variable.name: once[:, 1 + place] for place, variable in enumerate(variables)}
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -60,7 +64,9 @@ class _BoundSide:
         """The bindings of a variable; null where it is unbound."""
         there = np.flatnonzero(self.nodes[name] != ABSENT)
         ids = taken_at(self.columns.ids, self.documents[there])
-        found = pa.StructArray.from_arrays([ids, self._shown(name, there), self._values(name, there)], fields=[*BOUND])
+        found = pa.StructArray.from_arrays(
+            [ids, self._shown(name, there), self._texts[self.value(name)]], fields=[*BOUND]
+        )
         return found if len(there) == len(self) else self._spread(found, there)
 
     def _shown(self, name: str, there: Ints) -> pa.StringArray:
@@ -74,8 +80,21 @@ class _BoundSide:
         documents = self.columns.taken(self.documents[there].tolist())
         return pa.array([str(bind(one, step, n)[1]) for one, n in zip(documents, nodes.tolist(), strict=True)])
 
-    def _values(self, name: str, there: Ints) -> pa.StringArray:
-        return self.columns.values(self.documents[there], self.nodes[name][there], self.variables[name].step)
+    def value(self, name: str) -> Text:
+        return name, kernels.ATTRIBUTE if self.variables[name].step.is_attribute else kernels.VALUE
+
+    def copy(self, name: str, content: bool) -> Text:
+        if self.variables[name].step.is_attribute:
+            return self.value(name)
+        return name, kernels.CONTENT if content else kernels.MARKUP
+
+    def read(self, texts: Iterable[Text]) -> None:
+        """Reads all texts that bindings and outputs show of the nodes, where variables are bound."""
+        wanted, asked = list(dict.fromkeys(texts)), []
+        for name, what in wanted:
+            there = self.nodes[name] != ABSENT
+            asked.append(NodeTexts(self.documents[there], self.nodes[name][there], what, self.variables[name].step))
+        self._texts = dict(zip(wanted, self.columns.texts(asked), strict=True))
 
     def _spread(self, found: pa.Array, there: Ints) -> pa.Array:
         """Spreads values of some bindings over all bindings, with null for the others."""
@@ -91,7 +110,7 @@ class _BoundSide:
             case TextOutput():
                 return pa.repeat(pa.scalar(construct((part,), {}), pa.string()), len(self))
             case VariableOutput(name, content):
-                return self._of_variable(name, lambda there: self._copied(name, content, there))
+                return self._of_variable(name, lambda: self._copied(name, content))
             case ElementOutput(tag, attributes, children):
                 shown = [self.attribute(key, value) for key, value in attributes]
                 return element_texts(tag, shown, self.joined(children))
@@ -108,22 +127,25 @@ class _BoundSide:
         if not isinstance(value, VariableOutput):
             return pa.array([attribute_text(key, value, bound) for bound in self._bound], pa.string())
 
-        def quoted(there: Ints) -> pa.StringArray:
-            values = self._values(value.name, there).to_pylist()
-            return pa.array([f" {key}={quoteattr(text)}" for text in values], pa.string())
+        def quoted() -> pa.StringArray:
+            values = self._texts[self.value(value.name)]
+            if _has_marks(values):
+                return pa.array([f" {key}={quoteattr(text)}" for text in values.to_pylist()], pa.string())
+            return pc.binary_join_element_wise(f' {key}="', values, '"', "")
 
         return self._of_variable(value.name, quoted)
 
-    def _of_variable(self, name: str, made: Callable[[Ints], pa.StringArray]) -> pa.StringArray:
+    def _of_variable(self, name: str, made: Callable[[], pa.StringArray]) -> pa.StringArray:
         """The texts where a variable is bound, empty texts elsewhere."""
         there = np.flatnonzero(self.nodes[name] != ABSENT) if name in self.nodes else np.empty(0, np.int64)
-        found = made(there) if len(there) else pa.array([], pa.string())
+        found = made() if len(there) else pa.array([], pa.string())
         return found if len(there) == len(self) else self._spread(found, there).fill_null("")
 
-    def _copied(self, name: str, content: bool, there: Ints) -> pa.StringArray:
-        if not self.variables[name].step.is_attribute:
-            return self.columns.markup(self.documents[there], self.nodes[name][there], content)
-        return pa.array([escape(text, NOT_AS_IT_IS) for text in self._values(name, there).to_pylist()], pa.string())
+    def _copied(self, name: str, content: bool) -> pa.StringArray:
+        texts = self._texts[self.copy(name, content)]
+        if not self.variables[name].step.is_attribute or not _has_marks(texts):
+            return texts
+        return pa.array([escape(text, NOT_AS_IT_IS) for text in texts.to_pylist()], pa.string())
 
     @cached_property
     def _bound(self) -> list[dict[str, Bound]]:
@@ -149,6 +171,10 @@ class BoundColumns:
             for number, of in enumerate(sides)
         ]
 
+        for side in self.sides:
+            named = (side.value(name) for name in side.variables if name[0] != "_")
+            side.read([*named, *_shown_texts(side, shape.output)])
+
     def bindings(self) -> pa.MapArray:
         """For each result, its variables in order with their bindings."""
         named = [variable for variable in self.variables if variable.name[0] != "_"]
@@ -157,13 +183,13 @@ class BoundColumns:
         parts = [self.sides[variable.side].structs(variable.name) for variable in named]
         bases = np.cumsum([0, *map(len, parts[:-1])])
         places = np.column_stack([self.sides[v.side].of + base for v, base in zip(named, bases.tolist(), strict=True)])
-        values = pa.concat_arrays(parts)
+        values = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
         there = values.is_valid().to_numpy(zero_copy_only=False)[places]
         offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
         keys = pa.array([variable.name for variable in named], pa.string())
         which = np.broadcast_to(np.arange(len(named)), places.shape)[there]
         return pa.MapArray.from_arrays(
-            pa.array(offsets, pa.int32()), keys.take(pa.array(which)), values.take(pa.array(places[there]))
+            pa.array(offsets, pa.int32()), keys.take(pa.array(which)), taken_at(values, places[there])
         )
 
     def outputs(self) -> pa.StringArray | None:
@@ -198,6 +224,25 @@ class BoundColumns:
         return {self.side_of[name] for name in used((part,)) if name in self.side_of}
 
 
+def _shown_texts(side: _BoundSide, parts: Sequence[Output]) -> Iterator[Text]:
+    """The texts of a side's nodes that outputs copy."""
+    for part in parts:
+        match part:
+            case VariableOutput(name, content) if name in side.variables:
+                yield side.copy(name, content)
+            case ElementOutput(_, attributes, children):
+                values = (value.name for _, value in attributes if isinstance(value, VariableOutput))
+                yield from (side.value(name) for name in values if name in side.variables)
+                yield from _shown_texts(side, children)
+            case ReturnOutput(_, inner):
+                yield from _shown_texts(side, inner)
+
+
+def _has_marks(texts: pa.StringArray) -> bool:
+    """Whether texts contain characters that markup writes differently."""
+    return bool(pc.any(pc.match_substring_regex(texts, _MARKS)).as_py())
+
+
 def joined_texts(texts: Sequence[pa.StringArray], size: int) -> pa.StringArray:
     if len(texts) == 1:
         return texts[0]
@@ -217,13 +262,11 @@ def element_texts(tag: str, attributes: Sequence[pa.StringArray], inner: pa.Stri
 
 def distinct_rows(rows: Ints) -> tuple[Ints, Ints]:
     """The distinct rows in ascending order, and the index of each row among them."""
-    codes = np.zeros(len(rows), np.int64)
-    for column in rows.T:
-        low, high = int(column.min(initial=0)), int(column.max(initial=0))
-        if int(codes.max(initial=0)) + 1 > np.iinfo(np.int64).max // (high - low + 1):
-            codes = np.unique(codes, return_inverse=True)[1]
-        codes = codes * (high - low + 1) + (column - low)
-    _, firsts, of = np.unique(codes, return_index=True, return_inverse=True)
+    codes, of = distinct(codes_of(*rows.T))
+    if len(codes) == len(rows) and (of == np.arange(len(of))).all():
+        return rows, of
+    firsts = np.empty(len(codes), np.int64)
+    firsts[of[::-1]] = np.arange(len(of))[::-1]
     return rows[firsts], of
 
 
@@ -243,8 +286,8 @@ def bound_once(shape: Shape, documents: DocumentColumns, sides: Sequence[Ints]) 
     """The nodes of results of a join whose documents bind each node exactly once."""
     found = []
     for template, side in zip(to_join(shape).template.sides, sides, strict=True):
-        distinct, of = np.unique(side, return_inverse=True)
-        found.append(nodes_of_all(template, documents, distinct)[of])
+        once, of = distinct(side)
+        found.append(nodes_of_all(template, documents, once)[of])
     return np.concatenate(found, axis=1)
 
 

@@ -19,6 +19,7 @@ from fishweir.algebra.feeds import Selection
 from fishweir.algebra.formula import RelativePath
 from fishweir.algebra.nodes import AllColumnsOutput, Shape, Step, StreamDefinition
 from fishweir.algebra.values import to_text
+from fishweir.pipeline.json_kernels import json_strings
 
 Column = tuple[str, int, str | RelativePath]
 """The column's name in the output, its side and its name there. For documents, the path below the document element."""
@@ -90,5 +91,7 @@ def json_texts(values: pa.Array) -> pa.StringArray:
         return pc.cast(values, pa.string()).fill_null("null")
     if not len(values):
         return pa.array([], pa.string())
+    if pa.types.is_string(values.type):
+        return json_strings(values)
     whole = json.dumps(values.to_pylist(), separators=("\n", ": "), default=to_text)
     return pa.array(whole[1:-1].split("\n"), pa.string())

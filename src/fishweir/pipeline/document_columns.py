@@ -1,6 +1,6 @@
 """Documents of results in columns: ids, bodies and node contents, read for many documents together.
 
-In: streams and numbers of documents. Out: columns of texts, one value per requested document or node. One compiled pass
+In: documents by stream and number. Out: columns of texts, one value per requested document or node. One compiled pass
 reads ordinary documents without building trees. The others, documents that only libxml2 can read and tuples seen as
 documents, are read one by one (source_documents.py), with the same results.
 """
@@ -8,8 +8,10 @@ documents, are read one by one (source_documents.py), with the same results.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from itertools import chain
 from threading import get_ident
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,50 +21,79 @@ from fishweir.algebra.documents import ATTRIBUTE
 from fishweir.algebra.formula import RelativePath
 from fishweir.algebra.nodes import Step
 from fishweir.algebra.normal import ANY_ROOT
-from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.arrays import Ints, distinct
+from fishweir.evaluate.group import origin_of
 from fishweir.evaluate.witnesses.automaton import subtree_kernels as kernels
-from fishweir.evaluate.witnesses.automaton.subtrees import Bodies
+from fishweir.evaluate.witnesses.automaton.subtrees import Bodies, Request
 from fishweir.evaluate.witnesses.shared_paths import FoundTables, SharedPaths
 from fishweir.intake.log import StreamLog
-from fishweir.pipeline.source_documents import SourceDocument, bind, entries_of, ids_of, taken_of
+from fishweir.pipeline.source_documents import SourceDocument, bind, fields_of, ids_of, taken_of
 
 DOCUMENT_ELEMENT = Step("*")
-_NUMBERS = 1 << 40
-"""More than the number of entries of a log."""
+STREAM = origin_of(1, 0).bit_length() - 1
+"""The position of the stream's bits in the number of a document."""
+_NUMBER, _NODE = (1 << STREAM) - 1, (1 << 32) - 1
+
+
+class NodeTexts(NamedTuple):
+    """A request for texts of nodes at a step: what to show (subtree_kernels.py), by document and node number."""
+
+    documents: Ints
+    nodes: Ints
+    what: int
+    step: Step = DOCUMENT_ELEMENT
 
 
 class DocumentColumns:
-    """Distinct documents in ascending order of stream and number; `log` returns the log of a stream."""
+    """Distinct documents in ascending order, given by `origin_of` in any order, with repetitions. `log` returns the log
+    of a stream.
+    """
 
-    def __init__(self, log: Callable[[int], StreamLog], places: Ints) -> None:
+    def __init__(self, log: Callable[[int], StreamLog], documents: Ints) -> None:
         self._log = log
-        self._keys = np.unique(_keys(places))
+        self.keys, self.index = _numbered(documents)
+        """The distinct documents, and the position of each given document among them."""
         self._taken: dict[int, SourceDocument] = {}
 
-    def index(self, places: Ints) -> Ints:
-        """The indexes of some documents, given by stream and number."""
-        return np.searchsorted(self._keys, _keys(places))
+    def numbers(self, documents: Ints) -> Ints:
+        return self.keys[documents] & _NUMBER
+
+    def streams(self, documents: Ints) -> list[int]:
+        """The streams of some documents."""
+        if not len(self.keys) or self.keys[0] >> STREAM == self.keys[-1] >> STREAM:
+            documents = documents[:1]
+        return distinct(self.keys[documents] >> STREAM)[0].tolist()  # type: ignore[no-any-return]
 
     def _by_stream(self, documents: Ints) -> list[tuple[int, Ints]]:
         """Streams with the numbers of ascending documents."""
-        streams, numbers = np.divmod(self._keys[documents], _NUMBERS)
-        return [(stream, numbers[streams == stream]) for stream in np.unique(streams).tolist()]
+        streams, first = distinct(self.keys[documents] >> STREAM)[0].tolist(), 0
+        ends = np.searchsorted(self.keys[documents], [stream + 1 << STREAM for stream in streams]).tolist()
+        numbers, found = self.numbers(documents), []
+        for stream, end in zip(streams, ends, strict=True):
+            found.append((stream, numbers[first:end]))
+            first = end
+        return found
+
+    def _read(self, read: Callable[[StreamLog, Ints], Any]) -> list[Any]:
+        """What is read of all documents, stream by stream."""
+        every = self._by_stream(np.arange(len(self.keys)))
+        return [read(self._log(stream), numbers) for stream, numbers in every]
 
     @cached_property
     def ids(self) -> pa.StringArray:
-        every = self._by_stream(np.arange(len(self._keys)))
-        return pa.concat_arrays([ids_of(self._log(stream), numbers) for stream, numbers in every])
+        return pa.concat_arrays(self._read(ids_of))
 
     @cached_property
     def _entries(self) -> pa.Table:
-        every = self._by_stream(np.arange(len(self._keys)))
-        return pa.concat_tables(
-            [entries_of(self._log(stream), numbers, ["context", "body"]) for stream, numbers in every]
-        )
+        return pa.concat_tables(self._read(partial(fields_of, names=["context", "body"])))
+
+    @cached_property
+    def _bodies(self) -> pa.LargeBinaryArray:
+        return self._entries.column("body").combine_chunks()
 
     @cached_property
     def bodies(self) -> Bodies:
-        return Bodies.of(self._entries.column("body").combine_chunks())
+        return Bodies.of(self._bodies)
 
     @cached_property
     def _contexts(self) -> list[tuple[str, ...]] | None:
@@ -72,37 +103,46 @@ class DocumentColumns:
             return None
         return [tuple(text.split("/")) if text else () for text in column.to_pylist()]
 
+    def hold(self, documents: Ints) -> None:
+        """Reads some documents one by one, together, in place of those held so far."""
+        wanted = distinct(documents)[0].tolist()
+        self._taken = {one: self._taken[one] for one in wanted if one in self._taken}
+        self.taken(wanted)
+
     def taken(self, documents: Sequence[int]) -> list[SourceDocument]:
         """Some of the documents, one by one. Each document is read once."""
         missing = np.array(sorted({one for one in documents if one not in self._taken}), np.int64)
-        found: list[SourceDocument] = []
-        for stream, numbers in self._by_stream(missing):
-            found += taken_of(self._log(stream), stream, numbers)
-        self._taken |= dict(zip(missing.tolist(), found, strict=True))
+        if len(missing):
+            read = (taken_of(self._log(stream), stream, numbers) for stream, numbers in self._by_stream(missing))
+            self._taken |= dict(zip(missing.tolist(), chain.from_iterable(read), strict=True))
         return [self._taken[one] for one in documents]
 
-    def values(self, documents: Ints, nodes: Ints, step: Step) -> pa.StringArray:
-        """The string values of nodes at a step, by document and the node number that rows contain."""
-        what = kernels.ATTRIBUTE if step.is_attribute else kernels.VALUE
-        return self._shown(documents, nodes, what, step)
+    def markup(self, documents: Ints, nodes: Ints) -> pa.StringArray:
+        """Elements as written."""
+        return self.texts([NodeTexts(documents, nodes, kernels.MARKUP)])[0]
 
-    def markup(self, documents: Ints, nodes: Ints, content: bool = False) -> pa.StringArray:
-        """Elements as written, or their content."""
-        return self._shown(documents, nodes, kernels.CONTENT if content else kernels.MARKUP, DOCUMENT_ELEMENT)
+    def texts(self, asked: Sequence[NodeTexts]) -> list[pa.StringArray]:
+        """Texts of nodes. Each document is read once."""
+        if not asked:
+            return []
+        keys = [distinct((one.documents << 32) + one.nodes) for one in asked]
+        requests = [
+            Request(
+                once >> 32, (once & _NODE) % ATTRIBUTE, one.what, one.step.name if one.what == kernels.ATTRIBUTE else ""
+            )
+            for one, (once, _) in zip(asked, keys, strict=True)
+        ]
+        taken = zip(asked, keys, self.bodies.take_all(requests), strict=True)
+        return [taken_at(self._completed(one, once, *found), of) for one, (once, of), found in taken]
 
-    def _shown(self, documents: Ints, nodes: Ints, what: int, step: Step) -> pa.StringArray:
-        keys, of = np.unique((documents << 32) + nodes, return_inverse=True)
-        documents, nodes = np.divmod(keys, 1 << 32)
-        own, nth = documents, nodes // ATTRIBUTE
-        texts, refused = self.bodies.take(own, nodes % ATTRIBUTE, what, step.name if step.is_attribute else "")
-        left = np.flatnonzero(refused | (nth > 0))
-        if len(left):
-            rest = [
-                _one(document, node, what, step)
-                for document, node in zip(self.taken(documents[left].tolist()), nodes[left].tolist(), strict=True)
-            ]
-            texts = _replaced(texts, left, rest)
-        return taken_at(texts, of)
+    def _completed(self, asked: NodeTexts, keys: Ints, texts: pa.StringArray, refused: Any) -> pa.StringArray:
+        """Texts with those that only libxml2 can read."""
+        left = keys[refused | ((keys & _NODE) >= ATTRIBUTE)]
+        if not len(left):
+            return texts
+        documents = zip(self.taken((left >> 32).tolist()), (left & _NODE).tolist(), strict=True)
+        rest = [_one(document, node, asked.what, asked.step) for document, node in documents]
+        return _replaced(texts, np.searchsorted(keys, left), rest)
 
     def walked(self, shared: SharedPaths, documents: Ints) -> FoundTables:
         """The witnesses of some ascending documents, by position in the list."""
@@ -110,7 +150,7 @@ class DocumentColumns:
         if self._contexts is not None:
             plain &= np.array([not self._contexts[one] for one in documents.tolist()], np.bool_)
         chosen = np.flatnonzero(plain)
-        some = self.bodies if len(chosen) == len(self._keys) else self._some(documents[chosen])
+        some = self.bodies if len(chosen) == len(self.keys) else self._some(documents[chosen])
         walk.add_all(chosen.tolist(), some.data, some.bounds)
         rest = np.flatnonzero(~plain)
         for place, document in zip(rest.tolist(), self.taken(documents[rest].tolist()), strict=True):
@@ -118,14 +158,13 @@ class DocumentColumns:
         return walk.tables()
 
     def _some(self, documents: Ints) -> Bodies:
-        bodies = self._entries.column("body").combine_chunks().take(pa.array(documents))
-        return Bodies.of(bodies, np.ones(len(documents), np.bool_))
+        return Bodies.of(taken_at(self._bodies, documents), np.ones(len(documents), np.bool_))
 
     def first_values(self, documents: Ints, path: RelativePath) -> pa.StringArray:
         """The first value at a path below the document element of each document; null if there is none."""
-        distinct, of = np.unique(documents, return_inverse=True)
-        table = self.walked(_shared_path(path, get_ident()), distinct).get((ANY_ROOT, *path))
-        at = np.full(len(distinct), -1, np.int64)
+        once, of = distinct(documents)
+        table = self.walked(_shared_path(path, get_ident()), once).get((ANY_ROOT, *path))
+        at = np.full(len(once), -1, np.int64)
         if table is not None:
             at[table.first.documents] = np.arange(len(table.first))
         places = pa.array(at[of], mask=at[of] < 0)
@@ -157,10 +196,22 @@ def _replaced(texts: pa.StringArray, places: Ints, by: list[str]) -> pa.StringAr
 
 
 def taken_at(array: pa.Array, places: Ints) -> pa.Array:
-    """The elements at some positions; the array itself if these are all positions in order."""
-    whole = len(places) == len(array) and bool((places == np.arange(len(places))).all())
-    return array if whole else array.take(pa.array(places))
+    """The elements at some positions, not copied if the positions are adjacent and ascending."""
+    first, last = (int(places[0]), int(places[-1])) if len(places) else (0, -1)
+    adjacent = last - first == len(places) - 1 and bool((places == np.arange(first, last + 1)).all())
+    return array.slice(first, len(places)) if adjacent else array.take(pa.array(places))
 
 
-def _keys(places: Ints) -> Ints:
-    return np.asarray(places[:, 0] * _NUMBERS + places[:, 1], np.int64)
+def _numbered(documents: Ints) -> tuple[Ints, Ints]:
+    """As `distinct`. Numbers of documents are close to each other within a stream."""
+    streams, of = distinct(documents >> STREAM)
+    if len(streams) == 1:
+        return distinct(documents)
+    found, index, filled = [], np.empty(len(documents), np.int64), 0
+    for stream in range(len(streams)):
+        chosen = np.flatnonzero(of == stream)
+        keys, index_of = distinct(documents[chosen])
+        index[chosen] = index_of + filled
+        filled += len(keys)
+        found.append(keys)
+    return np.concatenate([np.empty(0, np.int64), *found]), index

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.group import Group
+from fishweir.evaluate.arrays import Ints, codes_of, expand, order_of
+from fishweir.evaluate.group import Group, origin_of
 from fishweir.evaluate.plan.plan import cached_segment
 from fishweir.pipeline.row_lists import first_of, flat_of, lengths_of
 from fishweir.pipeline.writer import cached_set, set_path
@@ -120,27 +120,33 @@ class Entries:
     others: Ints
     """A document number, or -1 if all other documents belong to one result."""
     documents: Ints
-    """Stream and number of the last side's document, or of the row's own: other documents make another result."""
+    """The last side's document by `origin_of`, or the row's own: other documents make another result."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
 
-def entries_of(rows: pa.Table) -> Entries:
-    """All results of some rows, in order."""
+def entries_of(rows: pa.Table, batches: Ints | None = None) -> Entries:
+    """All results of some rows, in order; `batches` has the micro-batches of rows of several."""
     each = rows.column("each").to_numpy().astype(np.bool_)
-    lengths = np.where(each, lengths_of(rows, "others"), 1)
-    row = np.repeat(np.arange(len(rows)), lengths)
+    row = np.repeat(np.arange(len(rows)), np.where(each, lengths_of(rows, "others"), 1))
     others = np.full(len(row), -1, np.int64)
-    own_rows, flat = flat_of(rows, "others")
-    others[each[row]] = flat[each[own_rows]]
+    if each.any():
+        own_rows, flat = flat_of(rows, "others")
+        others[each[row]] = flat[each[own_rows]]
     stream, document, side = (rows.column(name).to_numpy() for name in ("stream", "document", "side"))
-    mine = np.stack([stream[row].astype(np.int64), document[row]], axis=1)
-    theirs = np.stack([first_of(rows, "other_streams")[row], others], axis=1)
-    last_is_own = (~each | (side == 1))[row][:, None]
-    last, first = np.where(last_is_own, mine, theirs), np.where(last_is_own, theirs, mine)
-    order = np.lexsort((row, first[:, 1], first[:, 0], last[:, 1], last[:, 0]))
-    return Entries(row[order], others[order], last[order])
+    mine = stream.astype(np.int64)[row], document[row]
+    theirs = first_of(rows, "other_streams")[row], others
+    own_last = (~each | (side == 1))[row]
+    last, first = mine, theirs
+    if not own_last.all():
+        last, first = (
+            tuple(np.where(own_last, *pair) for pair in zip(some, rest, strict=True))
+            for some, rest in ((mine, theirs), (theirs, mine))
+        )
+    of_batch = () if batches is None else (batches[row],)
+    order = order_of(codes_of(*of_batch, *last, *first))
+    return Entries(row[order], others[order], origin_of(*last)[order])
 
 
 def result_times(rows: pa.Table, once: bool) -> NDArray[np.float64]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.algebra.nodes import DERIVED
@@ -31,7 +33,7 @@ class QueryColumns:
 
     numbers: Ints
     queries: NDArray[Any]
-    names: NDArray[Any]
+    names: pa.StringArray
     added: Ints
     kinds: Ints
     several: NDArray[np.bool_]
@@ -50,7 +52,11 @@ class QueryColumns:
         return np.asarray(self.numbers[at] == numbers, np.bool_)
 
     def take(self, places: Ints) -> QueryColumns:
-        return QueryColumns(*(getattr(self, field.name)[places] for field in fields(self)))
+        return QueryColumns(*(_take(getattr(self, field.name), places) for field in fields(self)))
+
+    @cached_property
+    def listed_names(self) -> NDArray[Any]:
+        return _objects(self.names.to_pylist())
 
 
 class KnownQueries:
@@ -93,8 +99,17 @@ class KnownQueries:
 
 
 def _together(some: QueryColumns, others: QueryColumns) -> QueryColumns:
-    both = QueryColumns(*(np.concatenate([getattr(some, f.name), getattr(others, f.name)]) for f in fields(some)))
+    pairs = ((getattr(some, field.name), getattr(others, field.name)) for field in fields(some))
+    both = QueryColumns(*(_concatenated(*pair) for pair in pairs))
     return both.take(np.argsort(both.numbers))
+
+
+def _take(column: Any, places: Ints) -> Any:
+    return column[places] if isinstance(column, np.ndarray) else column.take(pa.array(places))
+
+
+def _concatenated(some: Any, others: Any) -> Any:
+    return np.concatenate([some, others]) if isinstance(some, np.ndarray) else pa.concat_arrays([some, others])
 
 
 class _Kinds:
@@ -123,7 +138,7 @@ def _columns_of(found: Mapping[int, QueryLike], kinds: _Kinds) -> QueryColumns:
     return QueryColumns(
         np.fromiter(found, np.int64, len(found)),
         _objects(listed),
-        _objects(query.name for query in listed),
+        pa.array([query.name for query in listed], pa.string()),
         np.array([query.added for query in listed], np.int64),
         np.array([kind for kind, _ in of], np.int64),
         np.array([often for _, often in of], np.bool_),

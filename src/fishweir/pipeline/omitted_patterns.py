@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.group import origin_of
 from fishweir.evaluate.witnesses.turns import WHOLE_RANGE, turn_at
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.records import dataclass
@@ -73,10 +74,10 @@ class OmittedPatterns:
             known = self._known[id(shape), id(level)] = shape, made
         return known[1]
 
-    def holds(self, places: Ints) -> bool:
-        """Whether patterns were omitted from one of some documents, given by stream and number."""
+    def holds(self, documents: Ints) -> bool:
+        """Whether patterns were omitted from one of some documents."""
         lost = self.documents.items()
-        return any(np.isin(places[places[:, 0] == stream, 1], numbers).any() for stream, (numbers, _) in lost)
+        return any(np.isin(documents, origin_of(stream, numbers)).any() for stream, (numbers, _) in lost)
 
 
 NOTHING_OMITTED = OmittedPatterns()

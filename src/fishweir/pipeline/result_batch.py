@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.arrays import Ints, distinct, expand
 from fishweir.pipeline.block import Block
 from fishweir.pipeline.bound_columns import bound_once, has_columns
 from fishweir.pipeline.columns import Column, column_list
+from fishweir.pipeline.document_columns import STREAM
 from fishweir.pipeline.known_queries import QueryColumns
 from fishweir.pipeline.omitted_patterns import NOTHING_OMITTED
 from fishweir.pipeline.outputs import Constructed
@@ -55,22 +56,23 @@ class ResultBatch:
             block.listed(name) for name in ("stream", "document", "timestamp", "since")
         )
         queries, names, of_query = (
-            column.tolist() for column in (self.queries.queries, self.queries.names, self.queries.numbers)
+            column.tolist() for column in (self.queries.queries, self.queries.listed_names, self.queries.numbers)
         )
         columns = (self.entries, self.of, self.made_of, block.at[self.entries])
         left_out: tuple[str, ...] = ()
         has_cuts, last = bool(block.cuts), -1
-        for entry, place, making, row in zip(*(column.tolist() for column in columns), strict=True):
-            if making != last:
-                documents, origin, outputs = made.of(making, entry, queries[place])
-                where, timestamp, last = (streams[row], numbers[row]), timestamps[row], making
-            if has_cuts:
-                cut = block.cut(entry, queries[place])
-                left_out = cut.left_out if cut else ()
-            for bindings, output in outputs:
-                came = since[row] if since[row] is None or since[row] >= 0 else queries[place].added
-                known = came, origin, where, left_out
-                yield of_query[place], Result(names[place], documents, timestamp, bindings, output, *known)
+        for some in block.in_parts(self.entries):
+            for entry, place, making, row in zip(*(column[some].tolist() for column in columns), strict=True):
+                if making != last:
+                    documents, origin, outputs = made.of(making, entry, queries[place])
+                    where, timestamp, last = (streams[row], numbers[row]), timestamps[row], making
+                if has_cuts:
+                    cut = block.cut(entry, queries[place])
+                    left_out = cut.left_out if cut else ()
+                for bindings, output in outputs:
+                    came = since[row] if since[row] is None or since[row] >= 0 else queries[place].added
+                    known = came, origin, where, left_out
+                    yield of_query[place], Result(names[place], documents, timestamp, bindings, output, *known)
 
     @cached_property
     def kinds(self) -> tuple[Ints, list[QueryLike]]:
@@ -114,7 +116,7 @@ class ResultBatch:
         for pair in np.flatnonzero(~keep).tolist():
             place, entry = int(self.of[pair]), int(self.entries[pair])
             key = (int(numbers[place]), *self.block.key(entry, queries[place].shape))
-            keep[pair] = once.is_new(self.block.last[entry].tolist(), key)
+            keep[pair] = once.is_new(int(self.block.last[entry]), key)
         return self._some(keep)
 
 
@@ -122,12 +124,12 @@ class Once:
     """Results found by one alternative of a query, which another must not repeat. Entries are ordered by document."""
 
     def __init__(self) -> None:
-        self.documents: list[int] | None = None
+        self.document = -1
         self.known: set[tuple[Any, ...]] = set()
 
-    def is_new(self, documents: list[int], key: tuple[Any, ...]) -> bool:
-        if documents != self.documents:
-            self.documents, self.known = documents, set()
+    def is_new(self, document: int, key: tuple[Any, ...]) -> bool:
+        if document != self.document:
+            self.document, self.known = document, set()
         known = key in self.known
         self.known.add(key)
         return not known
@@ -170,8 +172,7 @@ class _Makings:
                 entries = entries[self._lack_nodes[self.block.at[entries]]]
                 sides = self.block.sides(entries) if len(entries) else None
                 if sides is not None and len(sides) == len(query.shape.blocks):
-                    documents = [self.block.columns.index(side) for side in sides]
-                    nodes = bound_once(query.shape, self.block.columns, documents)
+                    nodes = bound_once(query.shape, self.block.columns, sides)
                     self.bound[kind] = dict(zip(entries.tolist(), nodes.tolist(), strict=True))
         return self.bound[kind]
 
@@ -180,7 +181,7 @@ class _Makings:
         return self.block.rows.column("nodes").is_null().to_numpy()
 
     def _columns(self, entry: int, query: QueryLike) -> list[Column] | None:
-        streams = tuple(stream for stream, _ in self.block.places(entry))
+        streams = tuple((self.block.columns.keys[self.block.places(entry)] >> STREAM).tolist())
         key = (id(query.shape), *streams)
         if key not in self.lists:
             self.lists[key] = column_list(query.shape, [self.block.log(stream).stream for stream in streams])
@@ -197,13 +198,13 @@ def pairs_of(
     """The pairs of a block's entries with those queries of their rows that were registered in time, or that the row's
     tag belongs to.
     """
-    distinct, of = np.unique(numbers, return_inverse=True)
-    columns = queries(distinct)
+    once, of = distinct(numbers)
+    columns = queries(once)
     bounds = np.searchsorted(at, np.arange(len(block.rows) + 1))
     entries, positions = expand(bounds[block.at], bounds[block.at + 1])
     of = of[positions]
     since = block.since[block.at[entries]]
     seen = columns.added[of] <= since
     if (tagged := since < 0).any():
-        seen |= tagged & (np.array(tags(distinct.tolist()))[of] == since)
+        seen |= tagged & (np.array(tags(once.tolist()))[of] == since)
     return ResultBatch(block, entries[seen], columns, of[seen])

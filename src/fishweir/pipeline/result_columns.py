@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.values import to_text
-from fishweir.evaluate.arrays import Ints, expand
-from fishweir.pipeline.block import Block, DocumentKey
+from fishweir.evaluate.arrays import Ints, distinct, expand
+from fishweir.pipeline.block import Block
 from fishweir.pipeline.bound_columns import (
     BINDINGS,
     BoundColumns,
@@ -33,7 +33,7 @@ from fishweir.pipeline.document_columns import taken_at
 from fishweir.pipeline.outputs import Constructed
 from fishweir.pipeline.result import QueryLike, Result
 from fishweir.pipeline.result_batch import ResultBatch
-from fishweir.pipeline.source_documents import ids_of, values_of
+from fishweir.pipeline.source_documents import values_of
 
 SCHEMA = pa.schema([
     ("query", pa.string()), ("documents", pa.list_(pa.string())), ("timestamp", pa.float64()),
@@ -52,7 +52,7 @@ def to_record_batch(batch: ResultBatch) -> pa.RecordBatch:
     if not len(batch.entries):
         return pa.RecordBatch.from_pylist([], SCHEMA)
     _, firsts = batch.kinds
-    makings, making_of = np.unique(batch.made_of, return_inverse=True)
+    makings, making_of = distinct(batch.made_of)
     entries, kinds = np.divmod(makings, len(firsts))
     starts, counts = np.zeros(len(makings), np.int64), np.ones(len(makings), np.int64)
     outputs, bindings, filled = [], [], 0
@@ -69,11 +69,11 @@ def to_record_batch(batch: ResultBatch) -> pa.RecordBatch:
     entry = batch.entries[pair]
     block = batch.block
     columns = [
-        taken_at(pa.array(batch.queries.names, pa.string()), batch.of[pair]),
+        taken_at(batch.queries.names, batch.of[pair]),
         taken_at(_documents(block), entry),
         taken_at(block.rows.column("timestamp").combine_chunks(), block.at[entry]),
-        taken_at(pa.concat_arrays(bindings), at) if any(len(b.keys) for b in bindings) else no_bindings(len(at)),
-        taken_at(pa.concat_arrays(outputs), at),
+        taken_at(_concatenated(bindings), at) if any(len(b.keys) for b in bindings) else no_bindings(len(at)),
+        taken_at(_concatenated(outputs), at),
     ]
     if not block.cuts:
         return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
@@ -81,6 +81,10 @@ def to_record_batch(batch: ResultBatch) -> pa.RecordBatch:
     lacking = pa.array([list(cut.left_out) if cut else None for cut in cuts], LEFT_OUT.type)
     columns.append(lacking.take(pa.array(making_of[pair])))
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA.append(LEFT_OUT))
+
+
+def _concatenated(arrays: list[pa.Array]) -> pa.Array:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
 def _shown(block: Block, query: QueryLike, entries: Ints) -> Shown:
@@ -94,7 +98,8 @@ def _in_columns(block: Block, shape: Any, entries: Ints, sides: list[Ints]) -> S
 
 
 def _one_by_one(block: Block, query: QueryLike, entries: Ints) -> Shown:
-    made = [block.made(entry, query, block.taken(entry)) for entry in entries.tolist()]
+    parts = (entries[some].tolist() for some in block.in_parts(entries))
+    made = [block.made(entry, query, block.taken(entry)) for part in parts for entry in part]
     flat = [one for some in made for one in some]
     outputs = pa.array([_output(one) for one in flat], pa.string())
     return outputs, bindings_of([bound for bound, _ in flat]), np.array([len(some) for some in made], np.int64)
@@ -102,23 +107,24 @@ def _one_by_one(block: Block, query: QueryLike, entries: Ints) -> Shown:
 
 def _selected(block: Block, shape: Any, sides: list[Ints]) -> Shown | None:
     """The outputs of a select list; None if the shape shows something else."""
-    streams = _streams(sides)
-    columns = None if streams is None else column_list(shape, [block.log(stream).stream for stream in streams])
-    if streams is None or columns is None:
+    streams = [block.columns.streams(side) for side in sides]
+    if any(len(some) > 1 for some in streams):
+        return None
+    columns = column_list(shape, [block.log(stream).stream for (stream,) in streams])
+    if columns is None:
         return None
     shown: list[Any] = []
     for side, some in parts_of(columns):
-        distinct, of = np.unique(sides[side][:, 1], return_inverse=True)
-        shown += [", ", taken_at(texts(some, _values(block, streams[side], distinct, some)), of)]
+        once, of = distinct(sides[side])
+        shown += [", ", taken_at(texts(some, _values(block, streams[side][0], once, some)), of)]
     return _only_outputs(pc.binary_join_element_wise("{", *shown[1:], "}", ""))
 
 
-def _values(block: Block, stream: int, numbers: Ints, columns: list[Column]) -> Mapping[Any, pa.Array]:
+def _values(block: Block, stream: int, documents: Ints, columns: list[Column]) -> Mapping[Any, pa.Array]:
     """The values of columns of a stream's tuples or documents."""
     keys = dict.fromkeys(key for _, _, key in columns)
     if block.log(stream).stream.is_tuples:
-        return values_of(block.log(stream), numbers, [str(key) for key in keys])
-    documents = block.columns.index(np.stack([np.full(len(numbers), stream), numbers], axis=1))
+        return values_of(block.log(stream), block.columns.numbers(documents), [str(key) for key in keys])
     return {path: block.columns.first_values(documents, path) for path in keys if not isinstance(path, str)}
 
 
@@ -126,8 +132,7 @@ def _items(block: Block, shape: Any, sides: list[Ints]) -> Shown | None:
     """Items as they are; None if the shape shows something else."""
     if not isinstance(shape, Selection) or shape.output or shape.joins:
         return None
-    documents = block.columns.index(sides[0])
-    return _only_outputs(block.columns.markup(documents, np.zeros(len(documents), np.int64)))
+    return _only_outputs(block.columns.markup(sides[0], np.zeros(len(sides[0]), np.int64)))
 
 
 def _only_outputs(outputs: pa.StringArray) -> Shown:
@@ -138,11 +143,10 @@ def _bound(block: Block, shape: Any, entries: Ints, sides: list[Ints]) -> Shown 
     """Bindings and outputs of patterns; None if the shape shows something else."""
     if not has_columns(shape) or len(sides) != len(shape.blocks):
         return None
-    of_sides = [block.columns.index(places) for places in sides]
-    nodes = _nodes(block, shape, entries, of_sides)
+    nodes = _nodes(block, shape, entries, sides)
     if nodes is None:
         return None
-    columns = BoundColumns(shape, block.columns, of_sides, nodes)
+    columns = BoundColumns(shape, block.columns, sides, nodes)
     outputs = columns.outputs()
     return None if outputs is None else (outputs, columns.bindings(), np.ones(len(entries), np.int64))
 
@@ -167,50 +171,10 @@ def _nodes(block: Block, shape: Any, entries: Ints, sides: list[Ints]) -> Ints |
     return found
 
 
-def _streams(sides: list[Ints]) -> list[int] | None:
-    """The stream of each side; None if a side has several."""
-    if any((side[:, 0] != side[0, 0]).any() for side in sides):
-        return None
-    return [int(side[0, 0]) for side in sides]
-
-
 def _documents(block: Block) -> pa.ListArray:
     """The ids of the documents of each entry of the block, ordered by time."""
-    places, offsets = _by_time(block)
-    ids, at, filled = [], np.empty(len(places), np.int64), 0
-    for stream in np.unique(places[:, 0]).tolist():
-        chosen = np.flatnonzero(places[:, 0] == stream)
-        distinct, of = np.unique(places[chosen, 1], return_inverse=True)
-        ids.append(ids_of(block.log(stream), distinct))
-        at[chosen] = of + filled
-        filled += len(distinct)
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), taken_at(pa.concat_arrays(ids), at))
-
-
-def _by_time(block: Block) -> tuple[Ints, Ints]:
-    """Stream and number of the documents of all entries, ordered by time, and the start of those of each entry."""
-    alone, each = block.alone[block.at], block.each[block.at]
-    rest = {entry: _in_order(block, entry) for entry in np.flatnonzero(~alone & ~each).tolist()}
-    lengths = np.where(each, 2, 1)
-    lengths[list(rest)] = [len(some) for some in rest.values()]
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    found = np.empty((offsets[-1], 2), np.int64)
-    own = block.own[block.at]
-    found[offsets[:-1][alone]] = own[alone]
-    if each.any():
-        side = block.rows.column("side").to_numpy()
-        own_first = ((side == 0) ^ block.newer_first)[block.at][each]
-        other = np.stack([block.other_streams[block.at], block.others], axis=1)[each]
-        found[offsets[:-1][each] + ~own_first] = own[each]
-        found[offsets[:-1][each] + own_first] = other
-    for entry, some in rest.items():
-        found[offsets[entry] : offsets[entry + 1]] = some
-    return found, offsets
-
-
-def _in_order(block: Block, entry: int) -> list[DocumentKey]:
-    places, order = block.places(entry), block.listed("order")[int(block.at[entry])]
-    return [places[side] for side in order] if order else places
+    documents, offsets = block.by_time()
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), taken_at(block.columns.ids, documents))
 
 
 def _output(made: Constructed) -> str:

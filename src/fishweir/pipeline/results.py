@@ -19,7 +19,7 @@ from fishweir.pipeline.block import Block
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import Expansion, entries_of, result_times
 from fishweir.pipeline.fired_index import Wanted
-from fishweir.pipeline.home import Home
+from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.known_queries import KnownQueries
 from fishweir.pipeline.omitted_patterns import omitted_patterns_of
 from fishweir.pipeline.output_timing import OutputTimer
@@ -28,9 +28,14 @@ from fishweir.pipeline.result import QueryLike, Result
 from fishweir.pipeline.result_batch import Once, ResultBatch, pairs_of
 from fishweir.pipeline.result_columns import SCHEMA, to_record_batch
 from fishweir.pipeline.shares import WHOLE, Share
+from fishweir.pipeline.source_documents import fields_of
 
-ENTRIES_AT_ONCE, PAIRS_AT_ONCE = 1 << 14, 1 << 19
-"""The numbers of entries and pairs that are expanded together: query sets may be large."""
+ENTRIES_AT_ONCE, PAIRS_AT_ONCE, BYTES_AT_ONCE, FEW = 1 << 17, 1 << 19, 1 << 28, 1 << 12
+"""The numbers of entries and pairs that are expanded together: query sets may be large. Fewer, but not less than a few,
+if they would show more than a number of bytes: documents may be large, too.
+"""
+SAMPLE = 4
+"""The number of documents of a stream whose sizes are looked at."""
 ASKED = 64
 """The number of query selections whose positions are cached."""
 
@@ -51,23 +56,51 @@ class ResultReader:
 
     def read(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Iterator[tuple[int, Result]]:
         """The results of a micro-batch, each with the number of its query."""
-        for batch in self.batches(table, commit, wanted):
+        for batch in self.batches(table, [commit], wanted):
             yield from batch.results()
 
     def batches(
-        self, table: ResultsTable, commit: Commit, wanted: Ints | None = None, share: Share = WHOLE
+        self, table: ResultsTable, commits: Iterable[Commit], wanted: Ints | None = None, share: Share = WHOLE
     ) -> Iterator[ResultBatch]:
-        """The results of a micro-batch, for the `wanted` queries or all, in batches. A query gets a result if it was
+        """The results of micro-batches, for the `wanted` queries or all, in batches. A query gets a result if it was
         registered before the earliest of its documents arrived, and only once, however many alternatives match.
         """
-        rows, expansion, cuts = table.rows(commit), self.expansion(table, commit), omitted_patterns_of(table, commit)
+        for some, expansion in self._together(table, commits):
+            yield from self._batches(table, some, expansion, wanted, share)
+
+    def _together(self, table: ResultsTable, commits: Iterable[Commit]) -> Iterator[tuple[list[Commit], Expansion]]:
+        """Small micro-batches in a row for which the same queries are dropped: a read has fixed costs."""
+        some: list[Commit] = []
+        known: Expansion | None = None
+        for commit in commits:
+            expansion = self.expansion(table, commit)
+            if known is not None and not (
+                _is_plain(commit)
+                and _is_plain(some[-1])
+                and sum(one.matches for one in some) + commit.matches <= ENTRIES_AT_ONCE
+                and np.array_equal(known.dropped, expansion.dropped)
+            ):
+                yield some, known
+                some = []
+            some.append(commit)
+            known = expansion
+        if known is not None:
+            yield some, known
+
+    def _batches(
+        self, table: ResultsTable, commits: list[Commit], expansion: Expansion, wanted: Ints | None, share: Share
+    ) -> Iterator[ResultBatch]:
+        tables, cuts, commit = [table.rows(one) for one in commits], omitted_patterns_of(table, commits[0]), commits[0]
+        rows, batches = pa.concat_tables(tables), np.repeat(np.arange(len(tables)), [len(one) for one in tables])
         if wanted is not None:
-            rows = rows.take(pa.array(np.unique(expansion.queries(rows, wanted)[0])))
-        entries, once = entries_of(rows), Once()
+            chosen = np.unique(expansion.queries(rows, wanted)[0])
+            rows, batches = rows.take(pa.array(chosen)), batches[chosen]
+        rows = rows.combine_chunks()
+        entries, once = entries_of(rows, batches), Once()
         sizes = expansion.at_most(rows)
         if wanted is not None:
             sizes = np.minimum(sizes, len(wanted))
-        for some in _cut(sizes[entries.rows], share.of(sizes[entries.rows], entries.documents)):
+        for some in self._cut(rows, sizes[entries.rows], share.of(sizes[entries.rows], entries.documents)):
             block = Block(self.home, rows, entries, some, cuts)
             at, numbers = expansion.queries(block.rows, wanted)
             batch = pairs_of(block, at, numbers, self._known.of, table.tags).once(once)
@@ -77,6 +110,24 @@ class ResultReader:
                 batch = batch.those_cut(False)
             if len(batch.entries):
                 yield batch
+
+    def _cut(self, rows: pa.Table, sizes: Ints, within: slice) -> Iterator[slice]:
+        """Ranges of entries in order, each with a limited number of pairs with queries."""
+        ends, start, most = np.cumsum(sizes), within.start, PAIRS_AT_ONCE
+        if within.stop - start > FEW or (len(ends) and ends[-1] > FEW):
+            most = max(min(BYTES_AT_ONCE // self._bytes(rows), most), FEW)
+        while start < within.stop:
+            full = np.searchsorted(ends, (ends[start - 1] if start else 0) + most, "right")
+            stop = min(max(int(full), start + 1), start + min(ENTRIES_AT_ONCE, most), within.stop)
+            yield slice(start, stop)
+            start = stop
+
+    def _bytes(self, rows: pa.Table) -> int:
+        """The mean size of some of the rows' documents, at least 1."""
+        chosen = rows.take(pa.array(np.linspace(0, len(rows) - 1, SAMPLE).astype(np.int64)))
+        places = zip(chosen.column("stream").to_pylist(), chosen.column("document").to_pylist(), strict=True)
+        logs = ((open_log(self.home.streams, stream), np.array([number])) for stream, number in places)
+        return sum(fields_of(log, number, ["body"]).nbytes for log, number in logs) // SAMPLE + 1
 
     def fired(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Ints:
         """The queries that may have results in a micro-batch, among all or among the wanted ones."""
@@ -120,14 +171,9 @@ class ResultReader:
         return Expansion(self.home.plan, table.sets, dead)
 
 
-def _cut(sizes: Ints, within: slice) -> Iterator[slice]:
-    """Ranges of entries in order, each with a limited number of pairs with queries."""
-    ends, start = np.cumsum(sizes), within.start
-    while start < within.stop:
-        full = np.searchsorted(ends, (ends[start - 1] if start else 0) + PAIRS_AT_ONCE, "right")
-        stop = min(max(int(full), start + 1), start + ENTRIES_AT_ONCE, within.stop)
-        yield slice(start, stop)
-        start = stop
+def _is_plain(commit: Commit) -> bool:
+    """Whether a micro-batch is read like its neighbours: nothing was omitted from its results."""
+    return not commit.cut and commit.completes < 0
 
 
 class InTasks(Protocol):

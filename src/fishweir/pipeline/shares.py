@@ -32,7 +32,7 @@ class Share:
         if self.count == 1:
             return slice(0, len(sizes))
         ends = np.cumsum(sizes)
-        firsts = np.flatnonzero(np.append(True, (documents[1:] != documents[:-1]).any(axis=1)))
+        firsts = np.flatnonzero(np.append(True, documents[1:] != documents[:-1]))
         bounds = []
         for place in (self.place, self.place + 1):
             wanted = np.searchsorted(ends, ends[-1] * place / self.count) if len(ends) and place else 0

@@ -79,7 +79,7 @@ def taken_of(log: StreamLog, stream: int, numbers: Ints) -> list[SourceDocument]
     """Documents with ascending numbers, read together."""
     names = [name for name, _ in log.stream.columns]
     columns = ["context", "origin", "problem", "body", *map(column_name, names)]
-    found = entries_of(log, numbers, [name for name in columns if name in log.schema.names])
+    found = fields_of(log, numbers, [name for name in columns if name in log.schema.names])
     ids = ids_of(log, numbers).to_pylist()
     context, origin, problem, body = (_listed(found, name) for name in columns[:4])
     rows = zip(*(_listed(found, column_name(name)) for name in names), strict=True) if names else ((),) * len(numbers)
@@ -103,7 +103,7 @@ def _listed(found: pa.Table, name: str) -> list[Any]:
 
 def ids_of(log: StreamLog, numbers: Ints) -> pa.StringArray:
     """The ids of documents with ascending numbers; nothing else is read."""
-    given = entries_of(log, numbers, ["id"]).column("id").combine_chunks()
+    given = fields_of(log, numbers, ["id"]).column("id").combine_chunks()
     counted = pc.binary_join_element_wise(f"{log.stream.name}-", pc.cast(pa.array(numbers), pa.string()), "")
     return counted if given.null_count == len(given) else pc.if_else(_is_given(given), given, counted)
 
@@ -114,18 +114,24 @@ def _is_given(ids: pa.Array) -> pa.Array:
 
 def values_of(log: StreamLog, numbers: Ints, columns: Sequence[str]) -> dict[str, pa.Array]:
     """Columns of tuples with ascending numbers."""
-    found = entries_of(log, numbers, [column_name(name) for name in columns])
+    found = fields_of(log, numbers, [column_name(name) for name in columns])
     return {name: found.column(column_name(name)).combine_chunks() for name in columns}
 
 
-def entries_of(log: StreamLog, numbers: Ints, names: list[str]) -> pa.Table:
+def fields_of(log: StreamLog, numbers: Ints, names: list[str]) -> pa.Table:
     """Some columns of entries with ascending numbers, segment by segment."""
     parts = []
     at = 0
     while at < len(numbers):
         first, batch = next(log.read(int(numbers[at]) - 1, int(numbers[-1])))
         upto = int(np.searchsorted(numbers, first + batch.num_rows))
-        parts.append(batch.select(names).take(pa.array(numbers[at:upto] - first)))
+        parts.append(_taken(batch.select(names), numbers[at:upto] - first))
         at = upto
     schema = pa.schema([log.schema.field(name) for name in names])
     return pa.Table.from_batches([part.replace_schema_metadata(None) for part in parts], schema)
+
+
+def _taken(batch: pa.RecordBatch, places: Ints) -> pa.RecordBatch:
+    """The rows at ascending positions, not copied if they are adjacent."""
+    adjacent = int(places[-1] - places[0]) == len(places) - 1
+    return batch.slice(int(places[0]), len(places)) if adjacent else batch.take(pa.array(places))

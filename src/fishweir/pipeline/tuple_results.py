@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.arrays import Ints, distinct
 from fishweir.evaluate.group import origin_of
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.columns import Column, column_list
+from fishweir.pipeline.document_columns import STREAM
 from fishweir.pipeline.result import Result, results_of
-from fishweir.pipeline.source_documents import entries_of, ids_of, values_of
+from fishweir.pipeline.source_documents import fields_of, ids_of, values_of
 
 if TYPE_CHECKING:
     from fishweir.pipeline.result_batch import ResultBatch
@@ -30,15 +31,17 @@ def tuple_results(batch: ResultBatch) -> Iterator[Result] | None:
     block, (kind_of, firsts) = batch.block, batch.kinds
     rows, kinds = block.at[batch.entries], kind_of[batch.of]
     own = block.own[rows]
-    if block.cuts or not len(rows) or not block.alone[rows].all() or (own[:, 0] != own[0, 0]).any():
+    if block.cuts or not len(rows) or not block.alone[rows].all():
         return None
-    stream = int(own[0, 0])
+    stream, *more = distinct(own >> STREAM)[0].tolist()
+    if more:
+        return None
     log = block.log(stream)
     lists = {kind: column_list(firsts[kind].shape, [log.stream]) for kind in np.unique(kinds).tolist()}
     columns = {kind: some for kind, some in lists.items() if some is not None}
     if not log.stream.is_tuples or len(columns) < len(lists):
         return None
-    numbers, of = np.unique(own[:, 1], return_inverse=True)
+    numbers, of = distinct(own & (1 << STREAM) - 1)
     shown = _shown(log, stream, numbers)
     if shown is None:
         return None
@@ -67,7 +70,7 @@ def _made(
     given = [([id], origin, (stream, number)) for id, origin, number in zip(ids, origins, numbers, strict=True)]
     bindings: list[dict[str, Any]] = [{} for _ in ids]
     times, since = (batch.block.listed(name) for name in ("timestamp", "since"))
-    names = batch.queries.names
+    names = batch.queries.listed_names
     for start in range(0, len(of), AT_ONCE):
         some = slice(start, start + AT_ONCE)
         at, rows = of[some].tolist(), batch.block.at[batch.entries[some]].tolist()
@@ -85,7 +88,7 @@ def _made(
 
 def _shown(log: StreamLog, stream: int, numbers: Ints) -> tuple[list[str], list[int]] | None:
     """Ids and origins of documents; None if one of them is not a tuple of its stream."""
-    found = entries_of(log, numbers, [name for name in ("origin", "problem") if name in log.schema.names])
+    found = fields_of(log, numbers, [name for name in ("origin", "problem") if name in log.schema.names])
     if "problem" in found.column_names and found.column("problem").null_count < len(found):
         return None
     given = found.column("origin").to_pylist() if "origin" in found.column_names else [None] * len(numbers)

@@ -29,10 +29,12 @@ class Sizes:
     batches: int
     """Number of micro-batches of the home in which one query is read."""
     rounds: int
+    selected: int
+    """Number of documents with a result of an XSCL selection."""
 
 
-WHOLE = Sizes(100_000, 20_000, 500_000, 1_000, 3)
-QUICK = Sizes(1_000, 500, 5_000, 20, 1)
+WHOLE = Sizes(100_000, 20_000, 500_000, 1_000, 3, 100_000)
+QUICK = Sizes(1_000, 500, 5_000, 20, 1, 500)
 MOST_US_A_RESULT = {"to_arrow": 2.0, "append": 10.0, "callback": 10.0}
 
 
@@ -125,18 +127,25 @@ def _item(i: int, text: str) -> str:
 
 
 def xscl_selection(weir: testing.Weir, sizes: Sizes) -> None:
-    """Patterns over items; each title is selected by one query, which outputs its bindings."""
+    """Patterns over items; each title is selected by one query, which outputs the item."""
+    _select_items(weir, sizes.selected, f"{STREAM}//item->i[./title->t=$title][./link->l]")
+
+
+def xscl_construction(weir: testing.Weir, sizes: Sizes) -> None:
+    """The same with an element that is constructed of three variables."""
+    output = "<hit by=$t>{l}{i}</hit>"
+    _select_items(weir, sizes.selected, f"select {output} from {STREAM}//item->i[./title->t=$title][./link->l]")
+
+
+def _select_items(weir: testing.Weir, count: int, query: str) -> None:
     weir.execute(TEXT.stream)
-    count = sizes.documents // 4
-    asked = [{"name": f"x{i}", "title": f"t{i}"} for i in range(count)]
-    weir.register_many(f"create query $name as {STREAM}//item->i[./title->t=$title][./link->l]", asked)
-    documents = (_item(i, f"<item><title>t{i}</title></item>") for i in range(count))
-    weir.publish(STREAM, list(documents))
+    weir.register_many(f"create query $name as {query}", [{"name": f"x{i}", "title": f"t{i}"} for i in range(count)])
+    weir.publish(STREAM, [_item(i, f"<item><title>t{i}</title></item>") for i in range(count)])
 
 
 def xscl_join(weir: testing.Weir, sizes: Sizes) -> None:
     """One query over documents; each author joins 20 books with 20 entries."""
-    documents, rng = max(sizes.pairs // 200, 20), np.random.default_rng(1)
+    documents, rng = max(sizes.pairs // 90, 20), np.random.default_rng(1)
     weir.execute("create stream D; create query x as "
                  "D//book->x1[.//author->x2] FOLLOWED BY{x2=x4, 1000000} D//blog->x3[.//author->x4]")  # fmt: skip
     for tag in ("book", "blog"):
@@ -148,6 +157,7 @@ def xscl_join(weir: testing.Weir, sizes: Sizes) -> None:
 
 FILLED = {
     "boxes": boxes, "text filters": texts, "feeds of items": items, "XSCL selections": xscl_selection,
+    "XSCL selections of three variables": xscl_construction,
     "an SQL join": sql_join, "an XSCL join": xscl_join,
 }  # fmt: skip
 

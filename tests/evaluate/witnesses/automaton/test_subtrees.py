@@ -12,7 +12,7 @@ import pytest
 from fishweir.algebra.construct import element_text, node_text
 from fishweir.algebra.documents import Element, attributes_named, elements, parse_document, string_value
 from fishweir.evaluate.witnesses.automaton.subtree_kernels import ATTRIBUTE, CONTENT, MARKUP, VALUE
-from fishweir.evaluate.witnesses.automaton.subtrees import Bodies
+from fishweir.evaluate.witnesses.automaton.subtrees import Bodies, Request
 from tests.evaluate.witnesses.automaton.support import real_bodies
 
 SHOWN: dict[int, Callable[[Element], str]] = {
@@ -124,3 +124,21 @@ def test_what_is_not_ordinary_is_left() -> None:
     texts, refused = read.take(np.arange(4), np.zeros(4, np.int64), VALUE)
     assert refused.tolist() == [True, True, False, True]
     assert texts.to_pylist() == ["", "", "1", ""]
+
+
+def test_one_pass_for_several_requests() -> None:
+    """What several requests get of the same documents is what each gets alone, also if the room must grow."""
+    draw = random.Random(3)
+    bodies = [document(draw) for _ in range(200)] + [b"<a>" + b"<b>&gt;</b>" * 400 + b"</a>"]
+    read = Bodies.of(pa.array(bodies, pa.large_binary()))
+    places, _ = nodes_of(bodies, read.ordinary.tolist(), 400)
+    requests = []
+    for what in (VALUE, MARKUP, CONTENT, ATTRIBUTE, MARKUP):
+        chosen = sorted(draw.sample(places, len(places) // 2))
+        documents, positions = np.array(chosen, np.int64).reshape(-1, 2).T.copy()
+        requests.append(Request(documents, positions, what, "id" if what == ATTRIBUTE else ""))
+    for request, (texts, refused) in zip(requests, read.take_all(requests), strict=True):
+        alone, left = read.take(*request)
+        assert texts.equals(alone)
+        assert refused.tolist() == left.tolist()
+        assert not refused.all()

@@ -30,7 +30,10 @@ from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     SPACE,
     TAB,
     after_other,
+    copy_bytes,
+    copy_plain,
     is_space,
+    next_mark,
     put_character,
     referred,
     tag_end,
@@ -75,7 +78,11 @@ def _put_escaped(code: int, inside_value: bool, into: Any, at: int) -> int:
 @lean_kernel
 def _write_text(data: Any, i: int, stop: int, into: Any, at: int) -> tuple[int, int]:
     """Writes character data up to the next `<`. Returns the index of the `<` and the end of the output."""
-    while i < stop:
+    while True:
+        plain = copy_plain(data, i, stop, into, at)
+        i, at = i + plain, at + plain
+        if i >= stop:
+            break
         byte = data[i]
         if byte == LESS:
             break
@@ -98,10 +105,21 @@ def _write_text(data: Any, i: int, stop: int, into: Any, at: int) -> tuple[int, 
     return i, at
 
 
+@inlined
+def _is_kept(data: Any, i: int) -> bool:
+    """Whether a reference is written as it is: `&lt;`, `&gt;` or `&amp;`."""
+    one, two = data[i + 1], data[i + 2]
+    return (two == 116 and (one == 108 or one == 103)) or (one == 97 and two == 109)
+
+
 @lean_kernel
 def _write_section(data: Any, i: int, stop: int, into: Any, at: int) -> int:
     """Writes the content of a CDATA section as text. Returns the end of the output."""
-    while i < stop:
+    while True:
+        plain = copy_plain(data, i, stop, into, at)
+        i, at = i + plain, at + plain
+        if i >= stop:
+            break
         byte = data[i]
         if byte == LESS or byte == GREATER or byte == AMP:
             at = _put_escaped(byte, False, into, at)
@@ -282,27 +300,36 @@ def write_markup(
     """Writes the element that begins at `i`, or its content. Returns the end of the output, or REFUSED. `above`
     declarations of `depth` elements are in force. Content with declarations is refused, because each of its parts would
     have to repeat them."""
-    level, begun = 0, at
+    level, begun, run = 0, at, i  # what is written as it is, from `run` on, is copied together
     if content and above > 0:
         return REFUSED
     while True:
         if data[i] != LESS:
-            i, at = _write_text(data, i, stop, into, at)
+            i = next_mark(data, i, stop)
+            while i < stop and data[i] == AMP and _is_kept(data, i):
+                i = next_mark(data, i + 4, stop)
+            if data[i] != LESS:
+                at = copy_bytes(data, run, i, into, at)
+                i, at = _write_text(data, i, stop, into, at)
+                run = i
             continue
         mark = data[i + 1]
         if mark == SLASH:
             level -= 1
             if content and level == 0:
-                return at
-            first = i
+                return copy_bytes(data, run, i, into, at)
+            i += 2
             while data[i] != GREATER and not is_space(data[i]):
                 i += 1
-            at = _copy(data, first, i, into, at)
+            if level > 0 and data[i] == GREATER:
+                i += 1
+                continue
+            at = copy_bytes(data, run, i, into, at)
             into[at] = GREATER
             at += 1
             if level == 0:
                 return at
-            i = tag_end(data, i, stop) + 1
+            run = i = tag_end(data, i, stop) + 1
         elif mark == QUESTION:
             return REFUSED
         elif mark == BANG:
@@ -311,14 +338,23 @@ def write_markup(
                 for k in range(first, i):
                     if data[k] == RETURN:
                         return REFUSED
-                at = _copy(data, first, i, into, at)
             elif i - first <= 12:
                 return REFUSED
             else:
+                at = copy_bytes(data, run, first, into, at)
                 at = _write_section(data, first + 9, i - 3, into, at)
+                run = i
         else:
-            began, i = i, read_tag(data, i + 1, found, tag)
-            at = _copy(data, began, tag[0], into, at)
+            began, i = i, i + 1
+            while not (data[i] == GREATER or data[i] == SLASH or is_space(data[i])):
+                i += 1
+            is_bare = data[i] == GREATER and not (data[i + 1] == LESS and data[i + 2] == SLASH)
+            if is_bare and (level > 0 or (above == 0 and not content)):
+                i, level = i + 1, level + 1
+                continue
+            at = copy_bytes(data, run, began, into, at)
+            i = read_tag(data, began + 1, found, tag)
+            at = copy_bytes(data, began, tag[0], into, at)
             for k in range(tag[1]):
                 if is_declaration(data, found[k, 0], found[k, 1]):
                     if (content and level == 0) or found[k, 2] == found[k, 3]:
@@ -338,6 +374,7 @@ def write_markup(
                 empty, i = True, tag_end(data, i + 3, stop) + 1
             else:
                 i += 1
+            run = i
             if content and level == 0:
                 at = begun
                 if empty:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fishweir.evaluate.jit import inlined, lean_kernel, trailing_zeros, word_at
+from fishweir.evaluate.jit import inlined, lean_kernel, put_word, trailing_zeros, word_at
 
 TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
 BANG, QUOTE, HASH, AMP, APOSTROPHE, DASH, SLASH = 33, 34, 35, 38, 39, 45, 47
@@ -18,6 +18,7 @@ COLON, SEMICOLON, LESS, EQUALS, GREATER, QUESTION, OPENING, CLOSING = 58, 59, 60
 
 ONES, TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _LESSES, _GREATERS = ONES * np.uint64(LESS), ONES * np.uint64(GREATER)
+_AMPS, _RETURNS = ONES * np.uint64(AMP), ONES * np.uint64(RETURN)
 _QUOTES, _APOSTROPHES = ONES * np.uint64(QUOTE), ONES * np.uint64(APOSTROPHE)
 
 
@@ -62,6 +63,58 @@ def tag_end(data: Any, i: int, stop: int) -> int:
                 i += 1
             i += 1
     return stop
+
+
+@lean_kernel
+def next_mark(data: Any, i: int, stop: int) -> int:
+    """The index of the next `<`, `>`, `&` or carriage return, or `stop`."""
+    while i + 8 <= stop:
+        word = word_at(data, i)
+        found = (
+            zero_bytes(word ^ _LESSES)
+            | zero_bytes(word ^ _GREATERS)
+            | zero_bytes(word ^ _AMPS)
+            | zero_bytes(word ^ _RETURNS)
+        )
+        if found:
+            return i + (trailing_zeros(found) >> 3)
+        i += 8
+    while i < stop and not (data[i] == LESS or data[i] == GREATER or data[i] == AMP or data[i] == RETURN):
+        i += 1
+    return i
+
+
+@lean_kernel
+def copy_bytes(data: Any, first: int, last: int, into: Any, at: int) -> int:
+    """Copies bytes. Returns the end of the copy. What is in `into` after it is undefined."""
+    end = at + last - first
+    while first + 8 <= len(data) and at + 8 <= len(into) and first < last:
+        put_word(into, at, word_at(data, first))
+        first, at = first + 8, at + 8
+    while first < last:
+        into[at] = data[first]
+        first, at = first + 1, at + 1
+    return end
+
+
+@lean_kernel
+def copy_plain(data: Any, i: int, stop: int, into: Any, at: int) -> int:
+    """Copies bytes up to the next `<`, `>`, `&` or carriage return, or to the last seven. Returns their number. What is
+    in `into` after them is undefined."""
+    first = i
+    while i + 8 <= stop and at + 8 <= len(into):
+        word = word_at(data, i)
+        put_word(into, at, word)
+        found = (
+            zero_bytes(word ^ _LESSES)
+            | zero_bytes(word ^ _GREATERS)
+            | zero_bytes(word ^ _AMPS)
+            | zero_bytes(word ^ _RETURNS)
+        )
+        if found:
+            return i + (trailing_zeros(found) >> 3) - first
+        i, at = i + 8, at + 8
+    return i - first
 
 
 @inlined
@@ -179,7 +232,11 @@ def referred(data: Any, first: int, last: int) -> int:
 def take_text(data: Any, i: int, stop: int, into: Any, at: int) -> tuple[int, int]:
     """Copies character data up to the next `<`. Returns the index of the `<` and the end of the copy. References are
     resolved, and a line end becomes one newline."""
-    while i < stop:
+    while True:
+        plain = copy_plain(data, i, stop, into, at)
+        i, at = i + plain, at + plain
+        if i >= stop:
+            break
         byte = data[i]
         if byte == LESS:
             break
@@ -203,7 +260,11 @@ def take_text(data: Any, i: int, stop: int, into: Any, at: int) -> tuple[int, in
 @lean_kernel
 def take_verbatim(data: Any, i: int, stop: int, into: Any, at: int) -> int:
     """Copies the content of a CDATA section. Returns the end of the copy."""
-    while i < stop:
+    while True:
+        plain = copy_plain(data, i, stop, into, at)
+        i, at = i + plain, at + plain
+        if i >= stop:
+            break
         if data[i] != RETURN:
             into[at] = data[i]
             at += 1

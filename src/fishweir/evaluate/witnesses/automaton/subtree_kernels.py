@@ -78,73 +78,106 @@ def _write_named(data: Any, found: Any, count: int, name: Any, into: Any, at: in
 
 
 @lean_kernel
+def _enter(
+    data: Any, i: int, declared: Any, levels: Any, depth: int, count: int, found: Any, tag: Any
+) -> tuple[int, int, int]:
+    """Reads the start tag at `i`. Returns the index after it, the number of declarations in force and the depth."""
+    before = count
+    i = read_tag(data, i + 1, found, tag)
+    if data[i] == SLASH:
+        return i + 2, count, depth
+    for k in range(tag[1]):
+        if is_declaration(data, found[k, 0], found[k, 1]):
+            declared[count, 0], declared[count, 1] = min(found[k, 0] + 6, found[k, 1]), found[k, 1]
+            declared[count, 2], declared[count, 3] = found[k, 2], found[k, 3]
+            count += 1
+    levels[depth + 1] = before
+    return i + 1, count, depth + 1
+
+
+@lean_kernel
 def take_nodes(
     data: Any,
     bounds: Any,
     documents: Any,
     positions: Any,
-    what: int,
-    name: Any,
+    nexts: Any,
+    stops: Any,
+    whats: Any,
+    names: Any,
+    name_bounds: Any,
     found: Any,
     declared: Any,
     levels: Any,
     shown: Any,
     tag: Any,
     into: Any,
+    ats: Any,
     ends: Any,
     refused: Any,
-    node: int,
-    at: int,
-) -> int:
-    """Writes the requested part of the nodes from `node` on, starting at `at`. Returns the node before which it stopped
-    because there was no room, or the number of nodes. Nodes ascend by document and position, so each document is read
-    once."""
-    document, i, stop, depth, position, count = -1, 0, 0, 0, -1, 0
-    while node < len(documents):
-        if documents[node] != document:
-            document = documents[node]
-            i, stop = bounds[document], bounds[document + 1]
-            depth, position, count = 0, -1, 0
-        if len(into) - at < GROWTH * (stop - bounds[document]) + ROOM:
-            return node
-        ended = REFUSED
-        while position < positions[node]:
-            i = next_less(data, i, stop)
-            if i >= stop:
+) -> bool:
+    """Writes nodes for several requests. Request `r` asks for the part `whats[r]` of the nodes from `nexts[r]` up to
+    `stops[r]`, and the output is appended to `into[r]` at `ats[r]`. The nodes of a request ascend by document and
+    position, so each document is read once for all requests. Returns whether all is written; if there was no room, the
+    call is repeated with more of it."""
+    while True:
+        document = -1
+        for r in range(len(nexts)):
+            if nexts[r] < stops[r] and (document < 0 or documents[nexts[r]] < document):
+                document = documents[nexts[r]]
+        if document < 0:
+            return True
+        i, stop = bounds[document], bounds[document + 1]
+        needed = GROWTH * (stop - i) + ROOM
+        depth, position, count = 0, -1, 0
+        while True:
+            wanted = -1
+            for r in range(len(nexts)):
+                k = nexts[r]
+                if k < stops[r] and documents[k] == document and (wanted < 0 or positions[k] < wanted):
+                    wanted = positions[k]
+            if wanted < 0:
                 break
-            mark = data[i + 1]
-            if mark == SLASH:
-                count, depth = levels[depth], depth - 1
-                i = tag_end(data, i + 2, stop) + 1
-                continue
-            if mark == BANG or mark == QUESTION:
-                i = after_other(data, i, stop)
-                continue
-            position += 1
-            began, before = i, count
-            if position == positions[node]:
-                if what == VALUE:
-                    ended = _write_string(data, i, stop, into, at)
-                elif what != ATTRIBUTE:
+            while position < wanted:
+                i = next_less(data, i, stop)
+                if i >= stop:
+                    break
+                mark = data[i + 1]
+                if mark == SLASH:
+                    count, depth = levels[depth], depth - 1
+                    i = tag_end(data, i + 2, stop) + 1
+                    continue
+                if mark == BANG or mark == QUESTION:
+                    i = after_other(data, i, stop)
+                    continue
+                position += 1
+                if position == wanted:
+                    break
+                i, count, depth = _enter(data, i, declared, levels, depth, count, found, tag)
+            for r in range(len(nexts)):
+                k = nexts[r]
+                if k == stops[r] or documents[k] != document or positions[k] != wanted:
+                    continue
+                text, at = into[r], ats[r]
+                if len(text) - at < needed:
+                    return False
+                ended = REFUSED
+                if position != wanted:
+                    pass
+                elif whats[r] == VALUE:
+                    ended = _write_string(data, i, stop, text, at)
+                elif whats[r] == ATTRIBUTE:
+                    read_tag(data, i + 1, found, tag)
+                    name = names[name_bounds[r] : name_bounds[r + 1]]
+                    ended = _write_named(data, found, tag[1], name, text, at)
+                else:
+                    inner = whats[r] == CONTENT
                     ended = write_markup(
-                        data, i, stop, what == CONTENT, declared, levels, depth, count, found, shown, tag, into, at
+                        data, i, stop, inner, declared, levels, depth, count, found, shown, tag, text, at
                     )
-            i = read_tag(data, began + 1, found, tag)
-            if what == ATTRIBUTE and position == positions[node]:
-                ended = _write_named(data, found, tag[1], name, into, at)
-            if data[i] == SLASH:
-                i += 2
-                continue
-            for k in range(tag[1]):
-                if is_declaration(data, found[k, 0], found[k, 1]):
-                    declared[count, 0], declared[count, 1] = min(found[k, 0] + 6, found[k, 1]), found[k, 1]
-                    declared[count, 2], declared[count, 3] = found[k, 2], found[k, 3]
-                    count += 1
-            depth += 1
-            levels[depth] = before
-            i += 1
-        refused[node] = ended < 0
-        at = at if ended < 0 else ended
-        ends[node] = at
-        node += 1
-    return node
+                refused[k] = ended < 0
+                ats[r] = at if ended < 0 else ended
+                ends[k] = ats[r]
+                nexts[r] = k + 1
+            if position == wanted:
+                i, count, depth = _enter(data, i, declared, levels, depth, count, found, tag)

@@ -20,7 +20,7 @@ from lxml import etree
 from numpy.typing import NDArray
 
 from fishweir.algebra.documents import Element
-from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.witnesses.automaton.states import ABOVE, PLACE
 from fishweir.evaluate.witnesses.automaton.step_kernels import NOWHERE
 from fishweir.evaluate.witnesses.automaton.steps import Steps
@@ -151,10 +151,10 @@ class Walk:
         self._waiting, self._contexts, self._numbers, self._size = [], [], [], 0
 
     def _part(self, data: NDArray[np.uint8], bounds: Ints, contexts: Ints, numbers: Ints) -> Part:
-        passed = [self._passed[at][0] for at in contexts.tolist()]
-        passed_starts = np.append(0, np.cumsum([len(some) for some in passed])).astype(np.int64)
+        ends = np.cumsum([0, *(len(some) for some, _ in self._passed)])
+        passed_starts = np.append(0, np.cumsum(np.diff(ends)[contexts]))
         starts = np.array([above for _, above in self._passed], np.int64)[contexts]
-        above_all = np.concatenate(passed)
+        above_all = np.concatenate([some for some, _ in self._passed])[expand(ends[contexts], ends[contexts + 1])[1]]
         stack, declared, found, rows = _room(64, LEVEL), _room(64, 4), _room(64, 6), _room(1024 + len(data) // 16, 6)
         row_firsts, missing, now = (np.zeros(size, np.int64) for size in (len(bounds), 7, SIZE))
         texts, values = np.empty(len(data), np.uint8), np.empty(len(data), np.uint8)
