@@ -213,13 +213,13 @@ class NeededDocuments:
 
     def share(self, state: State) -> float:
         assert isinstance(state, Run)
-        kept = self.count(state) + int(self.versions(state).sum())
+        kept = self.count(state) + (int(self.versions(state).sum()) if len(state.versions) else 0)
         return kept / max(1, len(state) + len(state.versions))
 
     def count(self, run: Run) -> int:
         """The number of a run's documents among them."""
-        times = run.times_by_stream.items()
-        return sum(len(own) - int(np.searchsorted(own, self.oldest.get(stream, np.inf))) for stream, own in times)
+        times = ((own, self.oldest.get(stream, np.inf)) for stream, own in run.times_by_stream.items())
+        return sum(len(own) - (0 if own[0] >= oldest else int(own.searchsorted(oldest))) for own, oldest in times)
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,14 @@ class RowJoin:
         return np.stack([np.concatenate([reach(table, kind) for table in self.tables]) for kind in kinds])
 
     @cached_property
+    def alike(self) -> Ints:
+        """For each order in time, the first one in which the same windows reach. Documents of the same time are at
+        distance 0."""
+        later, earlier, together = self.reaches
+        mirrored, at_once = bool((later == earlier).all()), bool(((later >= 0) & (together >= 0)).all())
+        return np.array([LATER, LATER if mirrored else EARLIER, LATER if at_once else TOGETHER])
+
+    @cached_property
     def longest(self) -> Floats:
         return np.asarray(self.reaches.max(axis=1, initial=-1.0))
 
