@@ -2,9 +2,9 @@
 
 The list is part of a micro-batch's commit, so state and results change together: a repeated micro-batch begins with the
 list of the previous commit, and files that no commit names are removed. A file without needed state is dropped as a
-whole. If there are many files, those of similar size are merged, so a document is rewritten a logarithmic number of
-times, and not at all if windows are shorter than a few micro-batches. A merge drops what no query needs any more. Each
-stage determines which state is needed (Stage.needed).
+whole. If there are more files than the stages probe about as fast as one (Stage.states_at_once), those of similar size
+are merged, so a document is rewritten a logarithmic number of times, and not at all if windows are shorter than a few
+micro-batches. A merge drops what no query needs any more. Each stage determines which state is needed (Stage.needed).
 """
 
 from __future__ import annotations
@@ -24,9 +24,6 @@ from fishweir.sealed import Stamp, damaged, stamp
 
 MERGE_FACTOR = 2
 SMALL = 1_000
-MANY = 4
-"""The number of files above which they are merged. A probe takes the rows that it needs from several files about as
-fast as from one, and a file that is merged must be read and written."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +98,20 @@ class Retained:
     def merged(self, batch: int, needed: Mapping[str, Needed], whole: bool = False) -> list[StateFile]:
         """The list after a micro-batch; with `whole`, one file that contains only needed state."""
         kept = [file for file, share in zip(self.files, self.shares(needed), strict=True) if share > 0]
-        groups = [kept] if whole and kept else _similar(kept) if len(kept) > MANY else [[file] for file in kept]
+        groups = [[file] for file in kept]
+        if whole and kept:
+            groups = [kept]
+        elif len(kept) > self._at_once():
+            groups = _similar(kept)
         return [
             group[0] if len(group) == 1 and not whole else self._merged(f"merged-{batch:09d}-{i:03d}", group, needed)
             for i, group in enumerate(groups)
         ]
+
+    def _at_once(self) -> int:
+        """The number of files that all stages probe about as fast as one."""
+        kinds = {kind for some in self.states for kind in some}
+        return min((stage.states_at_once for kind, stage in self.stages.items() if kind in kinds), default=1)
 
     def _merged(self, name: str, group: Sequence[StateFile], needed: Mapping[str, Needed]) -> StateFile:
         states = [cached_states(self.folder / file.name) for file in group]

@@ -157,6 +157,10 @@ class JoinStage(Stage):
         """Whether the content of some window depends on the arrival order."""
         return any(part.order is not ProbeOrder.ANY for part in self.parts)
 
+    @cached_property
+    def states_at_once(self) -> int:  # type: ignore[override]
+        return min((part.runs_at_once for part in self.parts), default=1)
+
     def merged(self, runs: Sequence[Any], needed: Any = None) -> Run:
         """Merges several runs into one, without state that no query needs any more."""
         compared = {variable.key: compared for variable, compared in self.kept.items()}

@@ -314,8 +314,7 @@ def _joined(parts: list[Any], kind: Any) -> Any:
 
 def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hashes, needed: Needed) -> Run:
     """Merges several runs, without documents, variables and rows that are no longer needed."""
-    wanted = np.array(list(variables), dtype=np.uint64)
-    compared = np.array(list(variables.values()), dtype=np.bool_)
+    wanted, compared = np.array(list(variables), np.uint64), np.array(list(variables.values()), np.bool_)
     lists = needed.listed(runs)
     parts = [_kept(run, wanted, classes, needed, own) for run, own in zip(runs, lists, strict=True)]
     shifts = np.append(0, np.cumsum([len(part) for part in parts]))[:-1].tolist()

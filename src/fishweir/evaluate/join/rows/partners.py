@@ -30,7 +30,7 @@ def candidates(probes: Sequence[Probe]) -> Iterator[tuple[Probe, Stretches]]:
     """The candidates of each probe that has any, those of some probes together."""
     alone, several = list[Probe](), list[Probe]()
     for probe in probes:
-        (several if _can_be_taken_out(probe) else alone).append(probe)
+        (several if probe.join.takes_runs_together else alone).append(probe)
     if len(several) > 1:
         found, several = _together(several)
         if found is not None:
@@ -39,11 +39,6 @@ def candidates(probes: Sequence[Probe]) -> Iterator[tuple[Probe, Stretches]]:
     for probe, stretches in map(fewest, alone):
         if len(probe.chosen):
             yield probe, stretches
-
-
-def _can_be_taken_out(probe: Probe) -> bool:
-    """Without an anchor there are no keys, and windows of rows count all rows of a run."""
-    return probe.join.anchor >= 0 and not any(probe.join.counts_rows)
 
 
 def _together(probes: Sequence[Probe]) -> tuple[tuple[Probe, Stretches] | None, list[Probe]]:

@@ -69,6 +69,11 @@ class RowJoin:
         return left, right
 
     @property
+    def takes_runs_together(self) -> bool:
+        """Whether equal values are looked up in several runs together: windows of rows count all rows of a run."""
+        return self.anchor >= 0 and not any(self.counts_rows)
+
+    @property
     def sources(self) -> tuple[Source, ...]:
         return self.tables[0].sources
 
