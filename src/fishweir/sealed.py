@@ -76,6 +76,11 @@ def digest(data: bytes | memoryview) -> str:
     return xxhash.xxh3_64_hexdigest(data)
 
 
+def seal_of_bytes(content: bytes | memoryview) -> str:
+    """The seal of a file with this content."""
+    return f"{len(content)}:{digest(content)}"
+
+
 def seal_of(path: Path, start: int = 0) -> str:
     """The seal of a file as it is on disk: its length, and the checksum of the bytes from `start` on."""
     with reading(path), open(path, "rb", buffering=0) as file:

@@ -28,6 +28,7 @@ from fishweir.algebra.nodes import Shape, Source, sources_of
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.engine.backfill_run import BackfillEventTime, BackfillRun, JobSnapshot
 from fishweir.engine.handover import can_be_handed_over
+from fishweir.evaluate.arrays import arrays_seal
 from fishweir.evaluate.plan.segments import build_groups, planned_segment, write_segment
 from fishweir.pipeline.batch import BackfillResult, MicroBatches
 from fishweir.pipeline.commits import ResultsTable
@@ -159,7 +160,7 @@ class Backfills:
         self.home.state.mkdir(exist_ok=True)
         for path, name in zip(run.loaded or (), names, strict=True):
             path.rename(self.home.state / name)
-        return [state_file(self.home.state, name) for name in names]
+        return [state_file(self.home.state, name, arrays_seal(self.home.state / name)) for name in names]
 
     # Which queries
 

@@ -141,7 +141,7 @@ class BackfillRun:
         self.time.add(summary.lateness)
         from_before = self._is_behind(self.live)
         self.at = end
-        new = [state_file(self.state, name) for name in sorted(summary.states)]
+        new = [state_file(self.state, name, seal) for name, seal in sorted(summary.states.items())]
         self._retain(new, from_before, watched, job)
         rows = {name: seal for name, seal in summary.files.items() if name.startswith(("match", "probe"))}
         return Summary() if repeats else replace(summary, files=rows, states={})

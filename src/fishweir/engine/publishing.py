@@ -41,7 +41,8 @@ class Publishing(ABC):
         """Appends documents to a stream's log and returns their ids; on return they are on disk. While the job of this
         weir runs and `backlog` entries wait, the call blocks, for at most `wait` seconds, and then raises BacklogError.
         """
-        given = self._append(stream, documents, timestamps, ids, wait)
+        self._make_room(stream, wait)
+        given = self._append(stream, documents, timestamps, ids)
         wake_up(self.home)
         return given
 
@@ -50,9 +51,15 @@ class Publishing(ABC):
         was idle. Each publication contains the arguments of `publish`: stream, documents, and optionally timestamps and
         ids.
         """
-        given = [self._append(*_arguments(*publication), wait) for publication in publications]
+        if publications:
+            self._make_room(publications[0][0], wait)
+        given = [self._append(*_arguments(*publication)) for publication in publications]
         wake_up(self.home)
         return given
+
+    def _make_room(self, stream: str, wait: float | None) -> None:
+        if self._runner is not None:
+            self._runner.make_room(stream, self.backlog, wait)
 
     def _append(
         self,
@@ -60,15 +67,12 @@ class Publishing(ABC):
         documents: Sequence[Any],
         timestamps: Sequence[float] | None,
         ids: Sequence[str] | None,
-        wait: float | None,
     ) -> list[str]:
         from fishweir.intake import documents_batch
 
         if isinstance(documents, str | bytes | dict):
             documents = [documents]
         _, log = self._log(stream)
-        if self._runner is not None:
-            self._runner.make_room(stream, self.backlog, wait)
         batch = documents_batch(log.stream, documents, timestamps, ids, self.clock())
         numbers = log.append(batch)
         given = batch.column("id")

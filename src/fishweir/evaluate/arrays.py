@@ -6,6 +6,7 @@ A string column is stored as two arrays, offsets and bytes, so that it can be ma
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -152,7 +153,7 @@ def read_arrays(path: Path) -> tuple[object, dict[str, NDArray[np.generic] | pa.
     """The header and the arrays. Large files are mapped into memory. The checksum is verified on the first read."""
     with reading(path):
         size, _, _ = verify(path, arrays_seal(path), PREFIX)
-        data = np.memmap(path, np.uint8, mode="r") if size >= MAPPED else np.fromfile(path, np.uint8)
+        data = _mapped(path) if size >= MAPPED else np.fromfile(path, np.uint8)
         length = int.from_bytes(data[:8].tobytes(), "little")
         head = json.loads(data[PREFIX : PREFIX + length].tobytes())
     start = -(-(PREFIX + length) // ALIGN) * ALIGN
@@ -160,6 +161,12 @@ def read_arrays(path: Path) -> tuple[object, dict[str, NDArray[np.generic] | pa.
     for name, (kind, count, offset) in head["arrays"].items():
         plain[name] = data[start + offset : start + offset + np.dtype(kind).itemsize * count].view(kind)
     return head["header"], _joined(plain)
+
+
+def _mapped(path: Path) -> NDArray[np.uint8]:
+    """The bytes of a file as a plain array, which takes less time to open and to slice than `np.memmap`."""
+    with open(path, "rb", buffering=0) as file:
+        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
 
 
 def arrays_seal(path: Path) -> str:

@@ -216,6 +216,8 @@ class Stage:
 
     is_by_arrival: bool = False
     """Whether results depend on arrival order, so that documents that arrived together are evaluated together."""
+    states_at_once: int = 1
+    """The number of states that a probe takes about as fast as one. Only if there are more, similar ones are merged."""
 
     def matches(
         self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]

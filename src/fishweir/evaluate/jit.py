@@ -73,6 +73,18 @@ def _word_at(typing_context: Any, array: Any, index: Any) -> Any:
     return numba.types.uint64(array, numba.types.int64), emit
 
 
+def _word_from(typing_context: Any, address: Any, index: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        words = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.load(builder.gep(words, [args[1]]))
+
+    return numba.types.uint64(numba.types.uint64, numba.types.int64), emit
+
+
+word_from: Any = numba.extending.intrinsic(_word_from)
+"""Reads an element of an array of 64-bit words by the address of the array, so that a kernel can take any number of
+arrays. The caller ensures that the array and the element exist."""
+
 word_at: Any = numba.extending.intrinsic(_word_at)
 """Reads eight bytes of an array from an index as one little-endian number. The caller ensures that they exist."""
 

@@ -32,7 +32,19 @@ from typing import TYPE_CHECKING, Any
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import HomeError
 from fishweir.records import dataclass
-from fishweir.sealed import Stamp, damaged, digest, read_json, reading, seal_of, sealed_json, stamp, verify, writing
+from fishweir.sealed import (
+    Stamp,
+    damaged,
+    digest,
+    read_json,
+    reading,
+    seal_of,
+    seal_of_bytes,
+    sealed_json,
+    stamp,
+    verify,
+    writing,
+)
 
 if TYPE_CHECKING:  # who only asks how far a log is needs no Arrow, which takes long to load
     import pyarrow as pa
@@ -119,8 +131,7 @@ class StreamLog:
             return range(self.head() + 1, self.head() + 1)
         temporary = self._temporary()
         with writing(self.folder, temporary):
-            self._write_segment(temporary, table, cursor)
-            seal = seal_of(temporary)
+            seal = self._write_segment(temporary, table, cursor)
             first = self._commit_segment(temporary)
             temporary.unlink()
             _sync_folder(self.folder)
@@ -266,20 +277,24 @@ class StreamLog:
             else:
                 self._listed[parsed[0]] = parsed[1:]
 
-    def _write_segment(self, temporary: Path, table: pa.Table, cursor: dict[str, Any] | None) -> None:
+    def _write_segment(self, temporary: Path, table: pa.Table, cursor: dict[str, Any] | None) -> str:
+        """Writes a segment to the disk and returns its seal."""
         import pyarrow as pa
 
         if not table.schema.equals(self.schema):
             raise ValueError(f"stream {self.stream.name} expects {self.schema}, got {table.schema}")
         metadata = {"rows": str(table.num_rows)} | ({} if cursor is None else {"cursor": json.dumps(cursor)})
         table = table.combine_chunks().replace_schema_metadata(metadata)
+        at_once = table.nbytes <= AT_ONCE
         with open(temporary, "wb", buffering=0) as file:
-            sink = pa.BufferOutputStream() if table.nbytes <= AT_ONCE else pa.PythonFile(file, "w")
+            sink = pa.BufferOutputStream() if at_once else pa.PythonFile(file, "w")
             with pa.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table)
-            if table.nbytes <= AT_ONCE:
-                file.write(sink.getvalue())
+            content = memoryview(sink.getvalue() if at_once else b"")
+            if at_once:
+                file.write(content)
             os.fsync(file.fileno())
+        return seal_of_bytes(content) if at_once else seal_of(temporary)
 
     def _commit_segment(self, temporary: Path) -> int:
         while True:

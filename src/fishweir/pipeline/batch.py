@@ -12,7 +12,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -225,7 +225,7 @@ class MicroBatches:
             offsets=summary.offsets,
             at=at,
             seconds=time.perf_counter() - began,
-            states=[asdict(file) for file in states],
+            states=[file.to_json() for file in states],
             watermarks=_finite(watermarks.seen()),
             dropped_by=dict(self.event_time.dropped_by),
             missed={stream: seen.missed for stream, seen in summary.lateness.items() if seen.missed},
@@ -256,7 +256,7 @@ class MicroBatches:
         which = {"past": list(past.queries), "is_over": past.is_over, "version": max(self.last.version, past.version)}
         found: dict[str, Any] = {"files": summary.files, "fired": summary.fired}
         if past.states:
-            found |= {"states": [*self.last.states, *map(asdict, past.states)], "handed_over": True}
+            found |= {"states": [*self.last.states, *(file.to_json() for file in past.states)], "handed_over": True}
         self.last = self._without_documents(summary.matches, **found, **which, **marks)
         self.table.commit(self.last)
         self.on_commit()
@@ -327,7 +327,7 @@ class MicroBatches:
         offsets, now = {**self.offsets, **summary.offsets}, self.clock()
         files = [
             *(StateFile(**file) for file in before.states),
-            *(state_file(self.home.state, n) for n in sorted(summary.states)),
+            *(state_file(self.home.state, *written) for written in sorted(summary.states.items())),
         ]
         states = Retained(self.home.state, cached_plan(self.home.plan, plan.segments).stages, files, plan.dead)
         level = max(0, before.level - 1) if states.bytes < self.state_limit / 2 else before.level

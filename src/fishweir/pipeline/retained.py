@@ -1,23 +1,26 @@
 """The state files that a home retains: which exist, and when they are merged and dropped.
 
 The list is part of a micro-batch's commit, so state and results change together: a repeated micro-batch begins with the
-list of the previous commit, and files that no commit names are removed. Files of similar size are merged, so there are
-few files, and a document is rewritten a logarithmic number of times. A merge drops what no query needs any more. A file
-without needed state is dropped as a whole. Each stage determines which state is needed (Stage.needed).
+list of the previous commit, and files that no commit names are removed. A file without needed state is dropped as a
+whole. If there are more files than the stages probe about as fast as one (Stage.states_at_once), those of similar size
+are merged, so a document is rewritten a logarithmic number of times, and not at all if windows are shorter than a few
+micro-batches. A merge drops what no query needs any more. Each stage determines which state is needed (Stage.needed).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from fishweir.evaluate.arrays import arrays_seal
 from fishweir.evaluate.group import Needed, Stage
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.pipeline.states import SUFFIX, States, cached_states, write_states
 from fishweir.records import dataclass
-from fishweir.sealed import damaged
+from fishweir.sealed import Stamp, damaged, stamp
 
 MERGE_FACTOR = 2
 SMALL = 1_000
@@ -32,18 +35,28 @@ class StateFile:
     bytes: int
     seal: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
 
-def state_file(folder: Path, name: str) -> StateFile:
+
+def state_file(folder: Path, name: str, seal: str) -> StateFile:
+    """A new file with the seal that its writer reported."""
     states = cached_states(folder / name)
     documents = max(map(len, states.values()), default=0)
-    return StateFile(name, documents, (folder / name).stat().st_size, arrays_seal(folder / name))
+    return StateFile(name, documents, int(seal.partition(":")[0]), seal)
 
 
 def read_listed(folder: Path, file: StateFile) -> States:
-    """The states of a listed file, verified by the seal in the commit."""
-    if arrays_seal(folder / file.name) != file.seal:
-        raise damaged(folder / file.name, "is not the file that the commit names")
-    return cached_states(folder / file.name)
+    """The states of a listed file, verified by the seal in the commit. A file that has not changed is read once."""
+    path = folder / file.name
+    _check_listed(path, file.seal, stamp(path))
+    return cached_states(path)
+
+
+@lru_cache(maxsize=1024)
+def _check_listed(path: Path, seal: str, _stamp: Stamp) -> None:
+    if arrays_seal(path) != seal:
+        raise damaged(path, "is not the file that the commit names")
 
 
 class Retained:
@@ -57,6 +70,7 @@ class Retained:
         self.folder, self.stages, self.files, self.dropped = folder, stages, list(files), dropped
         self.states = [read_listed(folder, file) for file in files]
         self.bytes = sum(file.bytes for file in files)
+        self._shares: tuple[Mapping[str, Needed], list[float]] = {}, []
 
     def needed(self, watermarks: Watermarks) -> dict[str, Needed]:
         """By kind, the state that documents arriving after these files may still join."""
@@ -69,28 +83,35 @@ class Retained:
 
     def size(self, needed: Mapping[str, Needed]) -> float:
         """The approximate size in bytes after everything else is dropped."""
-        return sum(
-            file.bytes * max((needed[kind].share(state) for kind, state in some.items() if kind in needed), default=0.0)
-            for file, some in zip(self.files, self.states, strict=True)
-        )
+        return sum(file.bytes * share for file, share in zip(self.files, self.shares(needed), strict=True))
+
+    def shares(self, needed: Mapping[str, Needed]) -> list[float]:
+        """The share of each file that is needed."""
+        if self._shares[0] is not needed:
+            shares = [
+                max((needed[kind].share(state) for kind, state in some.items() if kind in needed), default=0.0)
+                for some in self.states
+            ]
+            self._shares = needed, shares
+        return self._shares[1]
 
     def merged(self, batch: int, needed: Mapping[str, Needed], whole: bool = False) -> list[StateFile]:
         """The list after a micro-batch; with `whole`, one file that contains only needed state."""
-        kept = [
-            file
-            for file, some in zip(self.files, self.states, strict=True)
-            if any(kind in needed and needed[kind].share(state) > 0 for kind, state in some.items())
-        ]
-        groups: list[list[StateFile]] = []
-        for file in kept:
-            groups.append([file])
-            while len(groups) > 1 and (whole or _size(groups[-2]) <= max(SMALL, MERGE_FACTOR * _size(groups[-1]))):
-                last = groups.pop()
-                groups[-1] += last
+        kept = [file for file, share in zip(self.files, self.shares(needed), strict=True) if share > 0]
+        groups = [[file] for file in kept]
+        if whole and kept:
+            groups = [kept]
+        elif len(kept) > self._at_once():
+            groups = _similar(kept)
         return [
             group[0] if len(group) == 1 and not whole else self._merged(f"merged-{batch:09d}-{i:03d}", group, needed)
             for i, group in enumerate(groups)
         ]
+
+    def _at_once(self) -> int:
+        """The number of files that all stages probe about as fast as one."""
+        kinds = {kind for some in self.states for kind in some}
+        return min((stage.states_at_once for kind, stage in self.stages.items() if kind in kinds), default=1)
 
     def _merged(self, name: str, group: Sequence[StateFile], needed: Mapping[str, Needed]) -> StateFile:
         states = [cached_states(self.folder / file.name) for file in group]
@@ -99,8 +120,19 @@ class Retained:
             for kind in needed
             if any(kind in some for some in states)
         }
-        write_states(self.folder / f"{name}{SUFFIX}", merged)
-        return state_file(self.folder, f"{name}{SUFFIX}")
+        seal = write_states(self.folder / f"{name}{SUFFIX}", merged)
+        return state_file(self.folder, f"{name}{SUFFIX}", seal)
+
+
+def _similar(files: Sequence[StateFile]) -> list[list[StateFile]]:
+    """Adjacent files of similar size in groups."""
+    groups: list[list[StateFile]] = []
+    for file in files:
+        groups.append([file])
+        while len(groups) > 1 and _size(groups[-2]) <= max(SMALL, MERGE_FACTOR * _size(groups[-1])):
+            last = groups.pop()
+            groups[-1] += last
+    return groups
 
 
 def _size(group: Sequence[StateFile]) -> int:

@@ -22,8 +22,8 @@ States = dict[str, State]
 """States by kind."""
 
 SUFFIX = ".state"
-WRITTEN, SMALL = 4, 1 << 24
-"""The number of files whose content a process caches after writing them, and their maximum size."""
+WRITTEN = 1 << 26
+"""The size in bytes of the files whose content a process caches after writing them, up to a quarter of it each."""
 
 _written: dict[Path, tuple[Stamp, States]] = {}
 _lock = threading.Lock()
@@ -35,11 +35,13 @@ def write_states(path: Path, states: Mapping[str, State]) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {f"{kind}:{name}": array for kind, state in states.items() for name, array in state.arrays().items()}
     seal = write_arrays(path, sorted(states), arrays)
-    if path.stat().st_size <= SMALL:
-        with _lock:
-            _written[path] = stamp(path), dict(states)
-            while len(_written) > WRITTEN:
-                _written.pop(next(iter(_written)))
+    now = stamp(path)
+    with _lock:
+        _written.pop(path, None)
+        if now[0] <= WRITTEN // 4:
+            _written[path] = now, dict(states)
+        while sum(size for (size, _, _), _ in _written.values()) > WRITTEN:
+            _written.pop(next(iter(_written)))
     return seal
 
 

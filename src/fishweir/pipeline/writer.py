@@ -8,6 +8,7 @@ of their content.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +21,7 @@ import pyarrow.parquet as pq
 from fishweir.evaluate.arrays import MAPPED, Ints, read_arrays, write_arrays
 from fishweir.evaluate.results import RESULT, ResultRows
 from fishweir.pipeline.fired_index import Index, indexed, merged
-from fishweir.sealed import Stamp, seal_of, stamp, writing
+from fishweir.sealed import Stamp, seal_of, seal_of_bytes, stamp, writing
 
 ASIDE = pa.schema([
     ("stream", pa.int32()), ("document", pa.int64()), ("id", pa.string()), ("reason", pa.string()),
@@ -58,23 +59,17 @@ class ResultWriter:
     def _flush(self) -> None:
         with writing(self.path):
             if self._writer is None:
-                self._writer = self._opened()
-            gathered = pa.Table.from_batches(self._gathered, RESULT)
-            self._writer.write_table(gathered)
-        self.fired = merged(self.fired, indexed(gathered))
-        self._gathered, self._rows, self._waiting = [], 0, 0
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = pa.OSFile(str(self.path.with_suffix(".tmp")), "wb")
+                self._writer = _result_writer(self._file)
+            self._writer.write_table(self._taken())
 
-    def _opened(self) -> pq.ParquetWriter:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = pa.OSFile(str(self.path.with_suffix(".tmp")), "wb")
-        return pq.ParquetWriter(
-            self._file,
-            RESULT,
-            compression="lz4",
-            write_statistics=False,
-            use_dictionary=["set", "segment"],
-            column_encoding={"others.list.element": "DELTA_BINARY_PACKED"},
-        )
+    def _taken(self) -> pa.Table:
+        """The rows that have been collected, which are in the index from now on."""
+        rows = pa.Table.from_batches(self._gathered, RESULT)
+        self.fired = merged(self.fired, indexed(rows))
+        self._gathered, self._rows, self._waiting = [], 0, 0
+        return rows
 
     def _store(self, name: str, members: Ints) -> None:
         if name in self._named:
@@ -88,15 +83,39 @@ class ResultWriter:
 
     def close(self) -> dict[str, str]:
         """Closes the writer and returns the existing files with their seals."""
+        if self._writer is None:
+            return self._written_at_once() if self._gathered else {}
         if self._gathered:
             self._flush()
-        if self._writer is None:
-            return {}
         with writing(self.path):
             self._writer.close()
             self._file.close()
             self.path.with_suffix(".tmp").replace(self.path)
         return {self.path.name: seal_of(self.path)}
+
+    def _written_at_once(self) -> dict[str, str]:
+        """Writes a file whose rows are all collected, which takes less time than piece by piece."""
+        sink = pa.BufferOutputStream()
+        with _result_writer(sink) as writer:
+            writer.write_table(self._taken())
+        content, temporary = memoryview(sink.getvalue()), self.path.with_suffix(".tmp")
+        with writing(self.path, temporary):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with open(temporary, "wb", buffering=0) as file:
+                file.write(content)
+            os.replace(temporary, self.path)
+        return {self.path.name: seal_of_bytes(content)}
+
+
+def _result_writer(file: pa.NativeFile) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        file,
+        RESULT,
+        compression="lz4",
+        write_statistics=False,
+        use_dictionary=["set", "segment"],
+        column_encoding={"others.list.element": "DELTA_BINARY_PACKED"},
+    )
 
 
 def set_path(sets: Path, name: str) -> Path:

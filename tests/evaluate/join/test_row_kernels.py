@@ -14,7 +14,7 @@ def test_equal_keys(seed: int) -> None:
     rng = np.random.default_rng(seed)
     keys = np.sort(rng.integers(0, 50, rng.integers(0, 80))).astype(np.uint64)
     classes = np.where(keys % np.uint64(5) == 0, 8, 7).astype(np.uint64)
-    wanted = rng.integers(0, 60, 30).astype(np.uint64)
+    wanted = np.sort(rng.integers(0, 60, 30)).astype(np.uint64)
     if seed % 2:
         wanted = wanted[wanted % np.uint64(5) != 0]
     expected = {i: np.flatnonzero(keys == key).tolist() for i, key in enumerate(wanted.tolist()) if key in keys}

@@ -173,7 +173,7 @@ def test_few_rows_are_looked_at(where, window, most, monkeypatch):
         seen.append(found[1].total)
         return found
 
-    monkeypatch.setattr("fishweir.evaluate.join.rows.probing.fewest", counted)
+    monkeypatch.setattr("fishweir.evaluate.join.rows.partners.fewest", counted)
     (statement,) = parse_script(f"select * from R [{window}] as l, S [{window}] as r where {where}")
     left = [("R", f"<t><a>{1_000 + i}</a><b>u</b></t>", float(i)) for i in range(100)]
     right = [("S", f"<t><a>{990 + i}</a><b>u</b><c>1099</c></t>", 100.0 + i / 20) for i in range(20)]

@@ -37,6 +37,9 @@ from fishweir.evaluate.results import ResultRows, result_batch, rows_to_lists, t
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
+RUNS_AT_ONCE = 8
+"""The number of runs up to which a kernel looks up rows in all of them in less time than merging them takes."""
+
 
 @dataclass(frozen=True)
 class RowSide:
@@ -85,6 +88,10 @@ class JoinOperator(Protocol):
     """Whether all documents of its sources are kept, or only those that have rows with lists."""
 
     @property
+    def runs_at_once(self) -> int:
+        """The number of runs that it takes about as fast as one."""
+
+    @property
     def order(self) -> ProbeOrder: ...
 
     @property
@@ -117,6 +124,7 @@ class Joins(ABC):
     """Join tables that one strategy evaluates."""
 
     keeps_all: bool = True
+    runs_at_once: int = 1
 
     def __init__(self, tables: Sequence[JoinTable]) -> None:
         self.tables = tuple(tables)
@@ -217,6 +225,7 @@ class JoinsByRows(JoinsOfTwo):
     def __init__(self, tables: Sequence[JoinTable]) -> None:
         super().__init__(tables)
         self.by_rows = row_joins(self.tables)
+        self.runs_at_once = RUNS_AT_ONCE if all(join.takes_runs_together for join in self.by_rows) else 1
 
     @cached_property
     def row_sides(self) -> Sequence[RowSide]:

@@ -157,6 +157,10 @@ class JoinStage(Stage):
         """Whether the content of some window depends on the arrival order."""
         return any(part.order is not ProbeOrder.ANY for part in self.parts)
 
+    @cached_property
+    def states_at_once(self) -> int:  # type: ignore[override]
+        return min((part.runs_at_once for part in self.parts), default=1)
+
     def merged(self, runs: Sequence[Any], needed: Any = None) -> Run:
         """Merges several runs into one, without state that no query needs any more."""
         compared = {variable.key: compared for variable, compared in self.kept.items()}
@@ -213,13 +217,13 @@ class NeededDocuments:
 
     def share(self, state: State) -> float:
         assert isinstance(state, Run)
-        kept = self.count(state) + int(self.versions(state).sum())
+        kept = self.count(state) + (int(self.versions(state).sum()) if len(state.versions) else 0)
         return kept / max(1, len(state) + len(state.versions))
 
     def count(self, run: Run) -> int:
         """The number of a run's documents among them."""
-        times = run.times_by_stream.items()
-        return sum(len(own) - int(np.searchsorted(own, self.oldest.get(stream, np.inf))) for stream, own in times)
+        times = ((own, self.oldest.get(stream, np.inf)) for stream, own in run.times_by_stream.items())
+        return sum(len(own) - (0 if own[0] >= oldest else int(own.searchsorted(oldest))) for own, oldest in times)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,8 @@ class SideRows:
         parts: dict[str, Any] = {name: getattr(self, name)[rows] for name in ("keys", "documents", "classes")}
         for name in ("node", "value", "member"):
             starts, values = getattr(self, f"{name}_starts"), getattr(self, f"{name}s")
-            parts[f"{name}_starts"], parts[f"{name}s"] = take_lists(starts, values, rows)
+            taken = take_lists(starts, values, rows) if len(values) else (np.zeros(len(rows) + 1, np.int64), values)
+            parts[f"{name}_starts"], parts[f"{name}s"] = taken
         return SideRows(**parts)
 
     def with_members(self, kept: NDArray[np.bool_]) -> SideRows:
@@ -313,8 +314,7 @@ def _joined(parts: list[Any], kind: Any) -> Any:
 
 def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hashes, needed: Needed) -> Run:
     """Merges several runs, without documents, variables and rows that are no longer needed."""
-    wanted = np.array(list(variables), dtype=np.uint64)
-    compared = np.array(list(variables.values()), dtype=np.bool_)
+    wanted, compared = np.array(list(variables), np.uint64), np.array(list(variables.values()), np.bool_)
     lists = needed.listed(runs)
     parts = [_kept(run, wanted, classes, needed, own) for run, own in zip(runs, lists, strict=True)]
     shifts = np.append(0, np.cumsum([len(part) for part in parts]))[:-1].tolist()
@@ -325,6 +325,8 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
         for name in ("streams", "numbers", "times", "since", "arrivals", "origins", "values", "nodes")
     }
     entries = [needed.versions(run) for run in runs]
+    if len(runs) == 1 and parts[0] is runs[0] and entries[0].all():
+        return runs[0]
     versions = Versions(
         *(
             np.concatenate([getattr(run.versions, f.name)[own] for run, own in zip(runs, entries, strict=True)])

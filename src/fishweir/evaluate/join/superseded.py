@@ -38,8 +38,7 @@ class Superseded:
     def __init__(self, runs: Sequence[Run]) -> None:
         parts = [run.versions for run in runs if len(run.versions)]
         self.is_empty = not parts
-        self._until: dict[int, NDArray[np.float64]] = {}
-        self._runs = list(runs)
+        self._until: dict[int, tuple[Run, NDArray[np.float64]]] = {}
         if self.is_empty:
             return
         streams, numbers, arrivals, keys = (
@@ -56,14 +55,14 @@ class Superseded:
 
     def until(self, run: Run) -> NDArray[np.float64]:
         """When each document of a run went out of force; infinity if it is in force."""
-        if id(run) not in self._until:
+        if id(run) not in self._until:  # it is kept with its times, so that no other run gets its id
             own = _place(run.streams, run.numbers)
             found = np.full(len(run), np.inf)
             if len(self._places):
                 at = np.minimum(np.searchsorted(self._places, own), len(self._places) - 1)
                 found = np.where(self._places[at] == own, self._ends[at], np.inf)
-            self._until[id(run)] = found
-        return self._until[id(run)]
+            self._until[id(run)] = run, found
+        return self._until[id(run)][1]
 
     def in_force(self, left: Run, right: Run, lefts: Ints, rights: Ints) -> NDArray[np.bool_]:
         one = right.arrivals[rights] < self.until(left)[lefts]

@@ -152,19 +152,20 @@ def _from_table(stream: StreamDefinition, table: pa.Table | pa.RecordBatch) -> t
     )
 
 
-def _columns(items: Sequence[Any], names: Sequence[str]) -> tuple[list[list[Any]], bool]:
+def _columns(items: Sequence[Any], names: Sequence[str], plain: bool) -> tuple[list[list[Any]], bool]:
     """The values of the declared columns, and whether items may have others too."""
-    if set(map(type, items)) == {dict}:  # others may make up what they do not have
+    if plain:  # others may make up what they do not have
         with suppress(KeyError):
             return [list(map(itemgetter(name), items)) for name in names], set(map(len, items)) != {len(names)}
     return [[row.get(name) for row in items] for name in names], True
 
 
 def _from_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa.Array], Bad]:
-    if wrong := _unlike(items, (Mapping,)):
+    plain = set(map(type, items)) == {dict}
+    if not plain and (wrong := _unlike(items, (Mapping,))):
         raise QueryError(f"stream {stream.name} accepts tuples as dicts, not {wrong}")
     names = [name for name, _ in stream.columns]
-    columns, may_have_others = _columns(items, names)
+    columns, may_have_others = _columns(items, names, plain)
     converted = (convert_list(values, kind) for values, (_, kind) in zip(columns, stream.columns, strict=True))
     arrays, bad = side_by_side(list(zip(names, converted, strict=True)))
     declared = set(names)

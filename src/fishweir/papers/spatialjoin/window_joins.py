@@ -106,12 +106,11 @@ class SlidingJoins(JoinsByRows):
         """Yields pairs with documents that were retained before the strategy was requested and have only the default's
         rows."""
         for join in self.by_rows:
-            older = {id(run): mask for run in old if (mask := self._is_older(join, run)).any()}
-            runs = [run for run in old if id(run) in older]
-            for found in join_rows([join], new, runs, part, parts, known.ranks) if runs else ():
-                if found.left is not found.right:
-                    run, documents = (found.right, found.rights) if found.left is new else (found.left, found.lefts)
-                    yield only(found, older[id(run)][documents])
+            for run in old:
+                older = self._is_older(join, run)
+                for found in join_rows([join], new, [run], part, parts, known.ranks) if older.any() else ():
+                    if found.left is not found.right:
+                        yield only(found, older[found.rights if found.left is new else found.lefts])
 
     def _is_older(self, join: RowJoin, run: Run) -> NDArray[np.bool_]:
         """Mask of the documents that have rows of the default but not the attributes that the join compares."""

@@ -2,9 +2,10 @@
 
 In: row joins, the run of new documents and the retained runs. Out: pairs of documents with the nodes that a result is
 over and the queries they satisfy. Each new row has a range of the other side's rows, in the order that leaves the
-fewest: equal anchor, the values of an order edge, or time within the longest window. One kernel checks everything else
-on the range, and a second one finds the queries of the remaining pairs (row_kernels.py). Shared: both run once for all
-queries of a join signature, whatever their conditions and windows.
+fewest: equal anchor, the values of an order edge, or time within the longest window. Rows of several runs with an equal
+anchor are taken together (partners.py). One kernel checks everything else on the range, and a second one finds the
+queries of the remaining pairs (row_kernels.py). Shared: both run once for all queries of a join signature, whatever
+their conditions and windows.
 Paper: Spatial Join CQ, section 6 (probe, insert, invalidate; the window as an axis). SJ-Join's joint space of pairs and
 queries is decomposed: conditions of one side are looked up when a document arrives, once for all pairs that it will
 ever be in.
@@ -23,10 +24,11 @@ from fishweir.evaluate.arrays import Ints, number_rows
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER
 from fishweir.evaluate.join.pairs import PAIRS_AT_ONCE, SetPairs, portions
 from fishweir.evaluate.join.ranks import Ranks
+from fishweir.evaluate.join.rows.partners import candidates
 from fishweir.evaluate.join.rows.row_joins import RowJoin
 from fishweir.evaluate.join.rows.row_kernels import join_stretches, queries_of_pairs
 from fishweir.evaluate.join.rows.row_views import RowView, view_of
-from fishweir.evaluate.join.rows.stretches import Probe, Stretches, fewest
+from fishweir.evaluate.join.rows.stretches import Probe, Stretches
 from fishweir.evaluate.join.state import Hashes, Run, SideRows, combine
 
 Floats = NDArray[np.float64]
@@ -94,22 +96,25 @@ def join_rows(
     """Yields the join partners of the new documents by the rows of joins that are not plain; `part` of `parts` of
     them."""
     for join in joins:
-        for side in (1, 0):
-            if not len(new.rows.of_class(join.keys[side])):
-                continue
-            own = view_of(new, join.keys[side], len(join.ops))
-            chosen = _dealt(join, own, part, parts)
-            anchored = combine(join.keys[1 - side], own.values[chosen, join.anchor if join.anchor >= 0 else slice(0)])
-            probes = [
-                Probe(join, side, own, chosen, anchored, run, ranks)
-                for run in ((new, *old) if side else old)
-                if len(chosen) and len(run.rows.of_class(join.keys[1 - side])) and _near(join, side, new, run)
-            ]
-            if join.above:
-                yield from _checked_above(join, (met for probe in probes for met in _probe(probe)))
-            else:
-                for met in (met for probe in probes for met in _probe(probe)):
-                    yield from _with_queries(met)
+        found = (met for side in (1, 0) for met in _met(_probes(join, side, new, old, part, parts, ranks)))
+        if join.above:
+            yield from _checked_above(join, found)
+        else:
+            for met in found:
+                yield from _with_queries(met)
+
+
+def _probes(join: RowJoin, side: int, new: Run, old: Sequence[Run], part: int, parts: int, ranks: Ranks) -> list[Probe]:
+    """The lookups of the new rows of one side: those of the right side look up their own run, too."""
+    if not len(new.rows.of_class(join.keys[side])):
+        return []
+    own = view_of(new, join.keys[side], len(join.ops))
+    chosen, anchored = _by_key(join, side, own, _dealt(join, own, part, parts))
+    return [
+        Probe(join, side, own, chosen, anchored, run, ranks)
+        for run in ((new, *old) if side else old)
+        if len(chosen) and len(run.rows.of_class(join.keys[1 - side])) and _near(join, side, new, run)
+    ]
 
 
 def _dealt(join: RowJoin, own: RowView, part: int, parts: int) -> Ints:
@@ -118,6 +123,15 @@ def _dealt(join: RowJoin, own: RowView, part: int, parts: int) -> Ints:
         return own.by_place
     dealt = own.documents.astype(np.uint64) if join.anchor < 0 else own.values[:, join.anchor]
     return np.flatnonzero(dealt % np.uint64(parts) == np.uint64(part))
+
+
+def _by_key(join: RowJoin, side: int, own: RowView, chosen: Ints) -> tuple[Ints, Hashes]:
+    """New rows in the order of the keys that they look up, and these keys."""
+    if join.anchor < 0:
+        return chosen, np.empty(0, np.uint64)
+    keys = combine(join.keys[1 - side], own.values[chosen, join.anchor])
+    order = np.argsort(keys, kind="stable")
+    return chosen[order], keys[order]
 
 
 def _near(join: RowJoin, side: int, new: Run, run: Run) -> bool:
@@ -130,15 +144,13 @@ def _near(join: RowJoin, side: int, new: Run, run: Run) -> bool:
     return False
 
 
-def _probe(probe: Probe) -> Iterator[Met]:
-    probe, found = fewest(probe)
-    if not len(probe.chosen):
-        return
-    counted = _counted(probe, found.view)
-    for some in _portions(probe.own.documents[probe.chosen], found.ends - found.starts):
-        met = _meeting(probe, found, some, counted)
-        if len(met):
-            yield met
+def _met(probes: Sequence[Probe]) -> Iterator[Met]:
+    for probe, found in candidates(probes):
+        counted = _counted(probe, found.view)
+        for some in _portions(probe.own.documents[probe.chosen], found.ends - found.starts):
+            met = _meeting(probe, found, some, counted)
+            if len(met):
+                yield met
 
 
 def _portions(documents: Ints, lengths: Ints) -> Iterator[Ints]:
@@ -242,8 +254,9 @@ def all_queries(
 
 
 def _checked_above(join: RowJoin, found: Iterator[Met]) -> Iterator[Joined]:
-    """Checks constants by the values in the rows, separately for each order in time. A query has a result once,
-    whichever nodes satisfy its constants. Small numbers of pairs of several runs are checked together."""
+    """Checks constants by the values in the rows, separately for orders in time whose windows differ. A query has a
+    result once, whichever nodes satisfy its constants. Small numbers of pairs are checked together, whatever their side
+    and run."""
     for some in _batched(found):
         which = np.repeat(np.arange(len(some)), [len(met) for met in some])
         far, kinds = (np.concatenate([getattr(met, name) for met in some]) for name in ("far", "kinds"))
@@ -251,8 +264,9 @@ def _checked_above(join: RowJoin, found: Iterator[Met]) -> Iterator[Joined]:
         values = [np.concatenate(parts) for parts in zip(*(met.compared() for met in some), strict=True)]
         result = number_rows(which, lefts, rights, *nodes.T)
         by_result = np.argsort(result, kind="stable")
-        for kind in (LATER, EARLIER, TOGETHER):
-            own = by_result[kinds[by_result] == kind]
+        kinds = join.alike[kinds[by_result]]
+        for kind in sorted(set(join.alike.tolist())):
+            own = by_result[kinds == kind]
             if not len(own):
                 continue
             for at, queries in join.regions(kind).satisfied([side[own] for side in values], far[own], result[own]):

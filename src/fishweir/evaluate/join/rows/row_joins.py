@@ -69,6 +69,11 @@ class RowJoin:
         return left, right
 
     @property
+    def takes_runs_together(self) -> bool:
+        """Whether equal values are looked up in several runs together: windows of rows count all rows of a run."""
+        return self.anchor >= 0 and not any(self.counts_rows)
+
+    @property
     def sources(self) -> tuple[Source, ...]:
         return self.tables[0].sources
 
@@ -82,6 +87,14 @@ class RowJoin:
         order."""
         kinds = (LATER, EARLIER, TOGETHER)
         return np.stack([np.concatenate([reach(table, kind) for table in self.tables]) for kind in kinds])
+
+    @cached_property
+    def alike(self) -> Ints:
+        """For each order in time, the first one in which the same windows reach. Documents of the same time are at
+        distance 0."""
+        later, earlier, together = self.reaches
+        mirrored, at_once = bool((later == earlier).all()), bool(((later >= 0) & (together >= 0)).all())
+        return np.array([LATER, LATER if mirrored else EARLIER, LATER if at_once else TOGETHER])
 
     @cached_property
     def longest(self) -> Floats:

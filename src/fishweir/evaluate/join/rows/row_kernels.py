@@ -107,26 +107,29 @@ def take_lists(starts: Any, values: Any, rows: Any) -> tuple[Ints, Any]:
 
 @kernel
 def equal_keys(keys: Any, classes: Any, own: Any, wanted: Any, most: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Looks up keys in sorted ones. Returns the positions of those that occur, the rows of each as a range of a list,
-    and this list. The list is empty if it would be longer than `most`, or if rows of another class have one of these
-    keys too."""
+    """Looks up ascending keys in ascending ones. Returns the positions of those that occur, the rows of each as a range
+    of a list, and this list. The list is empty if it would be longer than `most`, or if rows of another class have one
+    of these keys too. A search begins where the previous one ended, and doubles its steps."""
     there, starts = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64)
-    ends, count, total, alike = np.empty(len(wanted), np.int64), 0, 0, True
+    ends, count, total, alike, first = np.empty(len(wanted), np.int64), 0, 0, True, 0
     for i in range(len(wanted)):
-        low, high, key = 0, len(keys), wanted[i]
-        while low < high:
-            middle = (low + high) >> 1
+        key, high, step = wanted[i], first, 1
+        while high < len(keys) and keys[high] < key:
+            first, high, step = high + 1, high + step, 2 * step
+        high = min(high, len(keys))
+        while first < high:
+            middle = (first + high) >> 1
             if keys[middle] < key:
-                low = middle + 1
+                first = middle + 1
             else:
                 high = middle
-        first = low
-        while low < len(keys) and keys[low] == key and total <= most:
-            alike &= classes[low] == own
-            low += 1
+        last = first
+        while last < len(keys) and keys[last] == key and total <= most:
+            alike &= classes[last] == own
+            last += 1
             total += 1
         if first < len(keys) and keys[first] == key:
-            there[count], starts[count], ends[count] = i, first, low
+            there[count], starts[count], ends[count] = i, first, last
             count += 1
     there, starts, ends = there[:count], starts[:count], ends[:count]
     touched = np.empty(total if alike and total <= most else 0, np.int64)

@@ -40,7 +40,7 @@ class Probe:
     own: RowView
     chosen: Ints
     anchored: Hashes
-    """The key that each of the chosen rows looks up; without an anchor there is none."""
+    """The key that each of the chosen rows looks up, ascending; without an anchor there is none."""
     run: Run
     ranks: Ranks
 
