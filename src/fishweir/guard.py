@@ -81,10 +81,10 @@ class Guard:
         import httpx
 
         if not self.on:
-            return httpx.Client(**options, verify=_trusted())
+            return httpx.Client(**options, verify=_trusted(*certificates()))
         import httpcore
 
-        transport = httpx.HTTPTransport(verify=_trusted())
+        transport = httpx.HTTPTransport(verify=_trusted(*certificates()))
         transport._pool._network_backend = _backend(httpcore.SyncBackend())  # type: ignore[attr-defined]
         return httpx.Client(**options, transport=transport, trust_env=False)  # a proxy would resolve names itself
 
@@ -105,15 +105,20 @@ class Guard:
         import httpx
 
         if not self.on:
-            return httpx.AsyncClient(**options, verify=_trusted())
-        transport = httpx.AsyncHTTPTransport(verify=_trusted())
+            return httpx.AsyncClient(**options, verify=_trusted(*certificates()))
+        transport = httpx.AsyncHTTPTransport(verify=_trusted(*certificates()))
         pool: Any = transport._pool
         pool._network_backend = _async_backend(pool._network_backend)
         return httpx.AsyncClient(**options, transport=transport, trust_env=False)
 
 
+def certificates() -> tuple[str | None, ...]:
+    """The settings of OpenSSL that name trusted certificates."""
+    return tuple(map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+
+
 @cache
-def _trusted() -> ssl.SSLContext:
+def _trusted(*_: str | None) -> ssl.SSLContext:
     """What clients trust. Shared, because loading the certificates takes longer than a request."""
     import httpx
 

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -93,6 +92,8 @@ def opened(
 
 def note_of_kernels() -> Path:
     """The note of `fishweir set-up` that the kernels of this installation have been compiled."""
+    from importlib.metadata import version
+
     from fishweir.java import cache_folder
 
     installed = f"{KERNELS}\n{version('numba')}\n".encode() + KERNELS.read_bytes()

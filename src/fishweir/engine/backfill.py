@@ -30,7 +30,8 @@ from fishweir.engine.backfill_run import BackfillEventTime, BackfillRun, JobSnap
 from fishweir.engine.handover import can_be_handed_over
 from fishweir.evaluate.arrays import arrays_seal
 from fishweir.evaluate.plan.segments import build_groups, planned_segment, write_segment
-from fishweir.pipeline.batch import BackfillResult, MicroBatches
+from fishweir.pipeline.background_work import BackfillResult
+from fishweir.pipeline.batch import MicroBatches
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import Offsets

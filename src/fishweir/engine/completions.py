@@ -10,7 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from fishweir.pipeline.batch import BackgroundWork, MicroBatches
+from fishweir.pipeline.background_work import BackgroundWork
+from fishweir.pipeline.batch import MicroBatches
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import is_waiting

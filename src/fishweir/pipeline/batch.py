@@ -23,6 +23,7 @@ from fishweir.evaluate.plan.plan import Plan, cached_plan
 from fishweir.evaluate.statistics import PathStatistics, Statistics, statistics_from_json
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.counters import StreamCounters
+from fishweir.pipeline.background_work import BackfillResult, BackgroundWork, NoBackgroundWork
 from fishweir.pipeline.commits import Commit, ResultsTable, check_written
 from fishweir.pipeline.event_time import EventTime, Published
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
@@ -72,44 +73,6 @@ class Job(Protocol):
         """Called in another thread with a new segment, before a micro-batch uses it."""
 
     def stop(self) -> None: ...
-
-
-class BackgroundWork(Protocol):
-    """Other work that commits results. The committing thread calls it between micro-batches."""
-
-    @property
-    def working(self) -> bool:
-        """Whether work is in progress that must finish before the job counts as idle."""
-
-    def __call__(self, batches: MicroBatches) -> bool:
-        """Returns whether anything was done."""
-
-    def hidden(self, batches: MicroBatches, version: int) -> list[int]:
-        """The queries of a version whose results in the next micro-batch are hidden because this work commits them."""
-
-
-class NoBackgroundWork:
-    working = False
-
-    def __call__(self, batches: MicroBatches) -> bool:
-        return False
-
-    def hidden(self, batches: MicroBatches, version: int) -> list[int]:
-        return []
-
-
-@dataclass(frozen=True)
-class BackfillResult:
-    """The results of a backfill for some queries, its progress, and whether it is complete."""
-
-    queries: Sequence[int]
-    version: int
-    summary: Summary
-    upto: dict[str, int]
-    watermarks: Mapping[int, float]
-    is_over: bool
-    states: Sequence[StateFile] = ()
-    """The state of its past, which the job gets."""
 
 
 class MicroBatches:

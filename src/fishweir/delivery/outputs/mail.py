@@ -27,6 +27,7 @@ from urllib.parse import quote, unquote, urlsplit
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.entries import Entry, entry_of, printable
 from fishweir.delivery.payload import NotDelivered, NotRewindable, Payload
+from fishweir.guard import certificates
 
 PATIENCE = 20.0
 MOST = 500
@@ -110,9 +111,13 @@ class Server:
         return connection
 
 
-@cache
 def _context(verified: bool) -> ssl.SSLContext:
     """How connections are encrypted. Shared, because loading the certificates takes longer than sending a mail."""
+    return _context_of(verified, *certificates())
+
+
+@cache
+def _context_of(verified: bool, *_: str | None) -> ssl.SSLContext:
     context = ssl.create_default_context()
     if not verified:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
