@@ -64,6 +64,7 @@ SHARED_OUT = LONGEST[:6]
 """The tests of these files are distributed individually: a whole file would keep one process busy for too long."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Runs all tests of a file in one process, and all that use the Spark session: each session takes seconds to start.
     The latter begin first, because they wait for Spark while other processes work.

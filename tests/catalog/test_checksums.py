@@ -1,9 +1,8 @@
-"""Checksums of the catalog's rows: a flipped bit is noticed, wherever it is; an older format is upgraded."""
+"""Checksums of the catalog's rows: a flipped bit is noticed, wherever it is."""
 
 from __future__ import annotations
 
 import random
-import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -13,9 +12,7 @@ import pytest
 
 from fishweir import HomeError, testing
 from fishweir.catalog.catalog import Catalog
-from fishweir.catalog.schema import columns_of, definitions
-from fishweir.pipeline.home import FORMAT
-from fishweir.sealed import read_sealed, write_json
+from fishweir.catalog.schema import definitions
 
 SCRIPT = """
 create stream R (x int); create stream D;
@@ -91,36 +88,3 @@ def test_who_reads_verifies(home: Path, change: str, call: Any) -> None:
         connection.commit()
     with pytest.raises(HomeError, match=r"catalog\.db is damaged \(row"), testing.open(home) as weir:
         call(weir)
-
-
-def test_an_older_format_is_upgraded(home: Path) -> None:
-    with closing(sqlite3.connect(home / "catalog.db")) as connection:
-        connection.execute("insert into sqlite_sequence (name, seq) select 'outbox', 99 where false")
-        last = connection.execute("select seq from sqlite_sequence where name = 'outbox'").fetchone()
-        for name, (create, *indexes) in definitions().items():
-            connection.execute("pragma legacy_alter_table = on")
-            columns = ", ".join(columns_of(create))
-            connection.execute(f"alter table {name} rename to new_{name}")
-            for index in indexes:
-                connection.execute(f"drop index {re.findall('index (.*?) on', index)[0]}")
-            connection.execute(create)
-            connection.execute(f"insert into {name} ({columns}) select {columns} from new_{name}")
-            connection.execute(f"drop table new_{name}")
-        connection.execute("delete from sqlite_sequence")
-        connection.executemany("insert into sqlite_sequence values ('outbox', ?)", [last])
-        connection.commit()
-    content, _ = read_sealed(home / "home.json")
-    write_json(home / "home.json", {**content, "format": 1})
-    (home / "catalog.json").unlink()
-    before = rows(home / "catalog.db")
-    with testing.open(home) as weir:
-        weir.publish("R", [{"x": 9}])
-        weir.run(until_idle=True)
-        assert [result.output for result in weir.results("big")] == [{"x": x} for x in (6, 7, 8, 9)]
-        weir.catalog.verify()
-        with weir.catalog.database.connect() as catalog:
-            ids = catalog.scalars("select id from outbox order by id")
-            assert catalog.scalar("select count(*) from targets") == len(before["targets"])
-    assert all(id > last[0] for id in ids if id not in {row[0] for row in before["outbox"]})
-    assert read_sealed(home / "home.json")[0]["format"] == FORMAT
-    assert Path("big.jsonl").read_text().count("\n") == 4

@@ -13,7 +13,7 @@ from fishweir.catalog.catalog import Catalog
 from fishweir.engine.own_catalog import check_noted
 from fishweir.errors import HomeError
 from fishweir.pipeline.commits import Commit, ResultsTable
-from fishweir.pipeline.home import FORMAT, UPGRADED, Home
+from fishweir.pipeline.home import FORMAT, Home
 from fishweir.records import dataclass
 from fishweir.sealed import TO_DO, read_sealed, reading, seal_of
 
@@ -94,8 +94,6 @@ def _head(home: Home) -> Iterator[Step]:
 
 def _format(home: Home) -> None:
     content, _ = read_sealed(home.path / "home.json")
-    if content["format"] in UPGRADED:
-        raise HomeError(f"{home.path / 'home.json'} has the format {content['format']}: opening the home upgrades it")
     if content["format"] != FORMAT:
         raise HomeError(f"{home.path / 'home.json'} has the format {content['format']}, this version reads {FORMAT}")
 

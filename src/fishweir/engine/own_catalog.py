@@ -1,4 +1,4 @@
-"""The catalog of a home: upgraded if it has an older format, rejected if it is an older copy.
+"""The catalog of a home, which is rejected if it is an older copy.
 
 The home records the progress of its catalog (`catalog.json`): the version, written after each change, and the number of
 runs, written when the job begins and ends. A catalog behind that record was restored from a copy or has lost its newest
@@ -13,18 +13,12 @@ from contextlib import contextmanager, suppress
 from fishweir.catalog.catalog import Catalog
 from fishweir.catalog.checksums import RESTORE
 from fishweir.errors import CannotWrite, HomeError
-from fishweir.pipeline.home import FORMAT, CatalogNote, Home
+from fishweir.pipeline.home import CatalogNote, Home
 
 
 def open_catalog(home: Home, url: str | None = None) -> Catalog:
     """Opens the catalog of a home; `url` is an SQLAlchemy URL for an external catalog."""
     place = url or home.path / "catalog.db"
-    if home.format != FORMAT:
-        from fishweir.catalog.upgrade import upgrade_catalog
-
-        with home.job_lock():
-            upgrade_catalog(place)
-            home.upgraded()
     noted = home.catalog_noted()
     catalog = Catalog(place, home.id, not home.has_streams)
     try:

@@ -32,10 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Home", "open_log", "read_json", "write_json"]
 
-FORMAT = 2
-"""The format number, increased when older versions cannot read the files any more. 2: catalog rows have checksums."""
-UPGRADED = (1,)
-"""Formats that are upgraded when a home is opened."""
+FORMAT = 3
+"""The format number, increased when older versions cannot read the files any more, or this one not theirs."""
 OLDER = (
     "either it was deleted (`fishweir repair` rebuilds it), or the home was written before homes had a format: "
     "open it with the version that wrote it, or run its script on a new home"
@@ -86,14 +84,9 @@ class Home:
             new.unlink()
         content = read_json(about)
         self.format = content["format"]
-        if self.format != FORMAT and self.format not in UPGRADED:
+        if self.format != FORMAT:
             raise HomeError(f"{about} has the format {self.format}, this version reads {FORMAT}: {OTHER}")
         return str(content["id"])
-
-    def upgraded(self) -> None:
-        """Records that the files have the newest format."""
-        write_json(self.path / "home.json", {"format": FORMAT, "id": self.id})
-        self.format = FORMAT
 
     @property
     def noted(self) -> Path:
