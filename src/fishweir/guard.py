@@ -112,13 +112,16 @@ class Guard:
         return httpx.AsyncClient(**options, transport=transport, trust_env=False)
 
 
-def certificates() -> tuple[str | None, ...]:
-    """The settings of OpenSSL that name trusted certificates."""
-    return tuple(map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+def certificates() -> tuple[tuple[str, int], ...]:
+    """The files and folders of trusted certificates, and when they changed."""
+    import ssl
+
+    places = ssl.get_default_verify_paths()
+    return tuple((place, os.stat(place).st_mtime_ns) for place in (places.cafile, places.capath) if place)
 
 
 @cache
-def _trusted(*_: str | None) -> ssl.SSLContext:
+def _trusted(*_: tuple[str, int]) -> ssl.SSLContext:
     """What clients trust. Shared, because loading the certificates takes longer than a request."""
     import httpx
 

@@ -209,7 +209,7 @@ ELEMENT = 'where <a>$v</> in "{}" construct $v'
             fishweir.QueryError,
             "query good reads T, which is neither a stream nor",
         ),
-        (f"create taken {ELEMENT.format('S')} do nothing", fishweir.QueryError, "the action 'nothing' is not known"),
+        (f"create taken {ELEMENT.format('S')} do nothing", fishweir.QueryError, "unknown action 'nothing'"),
         (f"create more {ELEMENT.format('S')} do append", fishweir.QueryError, "query more .*append does not take"),
         ("create taken where <b>$v</> in 'S' construct $v", fishweir.QueryError, "query taken already exists"),
         (

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from fishweir.cli.common import errors, fails_clearly, note_of_kernels
 
@@ -16,11 +18,16 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-def set_up() -> None:
+def set_up(
+    spark: Annotated[
+        bool, typer.Option(help="Archive Spark's classes, which takes 170 MB in the cache folder.")
+    ] = True,
+) -> None:
     """Compile the kernels and archive Spark's classes, so that no run waits for it. Downloads Java if there is none."""
     with fails_clearly(), _progress() as bar:
         _compile_kernels(bar)
-        _archive_classes(bar)
+        if spark:
+            _archive_classes(bar)
 
 
 @contextmanager

@@ -142,12 +142,12 @@ def open_log(streams: Path, id: int) -> StreamLog:
     """The log of a stream, opened once per process. A home that is recreated in the same place gets new logs."""
     folder = f"{streams}/{id}"
     try:
-        written = os.stat(f"{folder}/stream.json").st_mtime_ns
+        written = os.stat(f"{folder}/stream.json")
     except OSError:
         all_see = f"the home must be on a file system that all workers see as {streams.parent}"
         with reading(Path(folder) / "stream.json", all_see):
             raise
-    return _log(folder, written)
+    return _log(folder, written.st_mtime_ns, written.st_ino)  # a copy has the time of the original
 
 
 def about_feed(home: Home, id: int) -> dict[str, str]:
@@ -156,7 +156,7 @@ def about_feed(home: Home, id: int) -> dict[str, str]:
 
 
 @lru_cache(maxsize=4096)
-def _log(folder: str, _written: int) -> StreamLog:
+def _log(folder: str, *_written: int) -> StreamLog:
     from fishweir.intake.log import StreamLog  # late: registering reads no log
 
     return StreamLog(Path(folder) / "log", from_json(read_json(Path(folder) / "stream.json")))

@@ -117,7 +117,7 @@ def _context(verified: bool) -> ssl.SSLContext:
 
 
 @cache
-def _context_of(verified: bool, *_: str | None) -> ssl.SSLContext:
+def _context_of(verified: bool, *_: tuple[str, int]) -> ssl.SSLContext:
     context = ssl.create_default_context()
     if not verified:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

@@ -247,12 +247,16 @@ def _comparison(comparison: ComparisonSyntax, positive: bool) -> list[Conjunctio
     ]
     if positive:
         return [(one, *above) for one, above in found]
-    for one, above in found:
-        if above:
-            raise Rejected(
-                "inside not(...), '..' cannot lead above the node that not(...) applies to", _at(_first(one))
-            )
-    return [tuple(NotSyntax(_first(one), one) for one, _ in found)]
+    return [tuple(chosen) for chosen in all_of([_failures(one, conditions) for one, conditions in found])]
+
+
+def _failures(comparison: ComparisonSyntax, conditions: Conjunction) -> list[ConditionSyntax]:
+    """The ways in which an alternative can fail: by itself, or by a condition on the node at which it begins."""
+    negated: list[ConditionSyntax] = [NotSyntax(_first(comparison), comparison)]
+    for condition in conditions:
+        is_negated = isinstance(condition, NotSyntax)
+        negated.append(condition.part if is_negated else NotSyntax(_first(comparison), condition))
+    return negated
 
 
 def _operand(operand: RelativeSyntax | Token | None) -> list[tuple[RelativeSyntax | Token | None, Conjunction]]:
