@@ -298,7 +298,7 @@ ERRORS = [
     ("create or replace feed S from F", "S from", "there is already a stream of that name"),
     ("create or replace query F from G", "query", "expected 'feed'"),
     ("subscribe to Nowhere output file 'x'", "Nowhere", "no feed 'Nowhere' to subscribe to"),
-    ("subscribe to F output pigeon 'x'", "pigeon", "available actions: append, atom, call, file, http, jsonfeed, jsonl, mail"),
+    ("subscribe to F output pigeon 'x'", "pigeon", "actions: append, atom, call, file, http, jsonfeed, jsonl, mail"),
     ("subscribe to F output mail 'x'", "'x'", "not a mail address"),
     ("subscribe to F apply 'none.xsl' output file 'x'", "none.xsl", "cannot be read"),
     ("drop feed S", "", "not registered as a feed"),

@@ -163,3 +163,15 @@ def test_other_paths_have_no_witnesses() -> None:
         (Step("R"), Step("x"), Step("z")),
     ]
     assert tuple_tables("R", columns, paths) == {}
+
+
+def test_paths_are_released_when_no_segment_has_them() -> None:
+    """Segments that share a path may go together, and another segment may come under the same id."""
+    one, two = ((Step("a"), Step(name)) for name in "bc")
+    shared = SharedPaths()
+    shared.hold({"1": {one: True}, "2": {one: True, two: False}})
+    shared.hold({"1": {two: True}})
+    assert set(shared.ids) == {two}
+    shared.hold({"1": {one: True}, "2": {one: False}})
+    shared.hold({})
+    assert (shared.ids, shared.keys) == ({}, {})

@@ -57,15 +57,14 @@ class SharedPaths:
         self._times = 0
 
     def hold(self, wanted: Mapping[str, PathUses]) -> None:
-        """Updates the automaton to the paths of exactly these segments. `wanted` is keyed by segment id; a home that was
-        recreated in the same place may have another segment with the same id."""
-        held = self._held
-        new = {
-            segment: paths
-            for segment, paths in wanted.items()
-            if held.get(segment) is not paths and held.get(segment) != paths
-        }
-        gone = [paths for segment, paths in held.items() if segment not in wanted or segment in new]
+        """Updates the automaton to the paths of exactly these segments. `wanted` is keyed by segment id. A home
+        that was recreated in the same place may have another segment with the same id."""
+        for segment, paths in wanted.items():
+            held = self._held.get(segment, paths)
+            if held is not paths and held != paths:
+                self._held[f"{segment}, replaced"] = self._held.pop(segment)
+        new = {segment: paths for segment, paths in wanted.items() if segment not in self._held}
+        gone = [segment for segment in self._held if segment not in wanted]
         for segment, paths in new.items():
             self._times += 1
             self.held_since[segment] = self._times
@@ -73,9 +72,9 @@ class SharedPaths:
                 self.ids[path] = self.automaton.add(steps_to_pattern(path), valued) if path != ITEM else ITEM_ID
             for path, key in zip(paths, path_keys(paths), strict=True):
                 self.keys[self.ids[path]] = key
-        self._held = {segment: paths for segment, paths in held.items() if segment in wanted} | new
-        for paths in gone:
-            for path, valued in paths.items():
+        self._held |= new
+        for segment in gone:
+            for path, valued in self._held.pop(segment).items():
                 self._release(path, valued)
 
     def _release(self, path: Path, valued: bool) -> None:

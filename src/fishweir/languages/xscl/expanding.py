@@ -254,8 +254,8 @@ def _failures(comparison: ComparisonSyntax, conditions: Conjunction) -> list[Con
     """The ways in which an alternative can fail: by itself, or by a condition on the node at which it begins."""
     negated: list[ConditionSyntax] = [NotSyntax(_first(comparison), comparison)]
     for condition in conditions:
-        is_negated = isinstance(condition, NotSyntax)
-        negated.append(condition.part if is_negated else NotSyntax(_first(comparison), condition))
+        own = condition.part if isinstance(condition, NotSyntax) else NotSyntax(_first(comparison), condition)
+        negated.append(own)
     return negated
 
 
