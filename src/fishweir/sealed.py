@@ -17,6 +17,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,14 @@ def digest(data: bytes | memoryview) -> str:
     return xxhash.xxh3_64_hexdigest(data)
 
 
+def write_all(file: RawIOBase, content: bytes | memoryview) -> None:
+    """Writes all bytes to an unbuffered file. A disk that is almost full takes a part of them without an error; writing
+    the rest raises it."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
 def seal_of_bytes(content: bytes | memoryview) -> str:
     """The seal of a file with this content."""
     return f"{len(content)}:{digest(content)}"
@@ -126,7 +135,7 @@ def write_json(path: Path, value: Any) -> str:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     with writing(path, temporary):
         with open(temporary, "wb", buffering=0) as file:
-            file.write(text)
+            write_all(file, text)
         os.replace(temporary, path)
     return _sum(text)
 
@@ -138,7 +147,7 @@ def overwrite_json(path: Path, value: Any) -> None:
     text = sealed_json(value)
     try:
         with open(path, "r+b", buffering=0) as file:
-            file.write(text)
+            write_all(file, text)
             file.truncate()
     except OSError:  # it does not exist yet, or it may be replaced but not written
         write_json(path, value)

@@ -105,8 +105,9 @@ def test_publishing_and_registering(template: Path, right: tuple[Found, Found], 
     home = tmp_path / "home"
     shutil.copytree(template, home)
     with opened(home) as desk:
-        with limited(100), pytest.raises(HomeError, match="streams/1/log"):
-            desk.publish(36)
+        for size in (100, 2_000):  # the list of segments does not fit, or is the only file that does
+            with limited(size), pytest.raises(HomeError, match="streams/1/log"):
+                desk.publish(36)
         with limited(100), pytest.raises(HomeError, match=r"catalog\.db"):
             desk.weir.execute("create query more as select x from R where x = 1")
         assert "more" not in desk.weir.catalog.names()

@@ -20,7 +20,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from fishweir.algebra.codec import to_text
-from fishweir.sealed import reading, verify, writing
+from fishweir.sealed import reading, verify, write_all, writing
 
 Ints = NDArray[np.int64]
 Column: TypeAlias = "NDArray[np.float64] | pa.LargeStringArray"
@@ -143,7 +143,8 @@ def _write(path: Path, head: bytes, arrays: Iterable[NDArray[np.generic]]) -> st
             if part is None or size >= TOGETHER:
                 together = b"".join(waiting)
                 sum.update(together)
-                length, waiting, size = length + file.write(together), [], 0
+                write_all(file, together)
+                length, waiting, size = length + len(together), [], 0
         file.seek(0)
         file.write(struct.pack("<QQQ", len(head), length, sum.intdigest()))
     return f"{length}:{sum.hexdigest()}"

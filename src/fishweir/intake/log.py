@@ -43,6 +43,7 @@ from fishweir.sealed import (
     sealed_json,
     stamp,
     verify,
+    write_all,
     writing,
 )
 
@@ -258,7 +259,7 @@ class StreamLog:
 
     def _list(self, first: int, rows: int, seal: str) -> None:
         with open(self.folder / LIST, "ab", buffering=0) as file:
-            file.write(_listed_line(first, rows, seal))
+            write_all(file, _listed_line(first, rows, seal))
         self._listed[first] = rows, seal
 
     def _read_list(self) -> None:
@@ -292,7 +293,7 @@ class StreamLog:
                 writer.write_table(table)
             content = memoryview(sink.getvalue() if at_once else b"")
             if at_once:
-                file.write(content)
+                write_all(file, content)
             os.fsync(file.fileno())
         return seal_of_bytes(content) if at_once else seal_of(temporary)
 

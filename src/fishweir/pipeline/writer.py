@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from fishweir.evaluate.arrays import MAPPED, Ints, read_arrays, write_arrays
 from fishweir.evaluate.results import RESULT, ResultRows
 from fishweir.pipeline.fired_index import Index, indexed, merged
-from fishweir.sealed import Stamp, seal_of, seal_of_bytes, stamp, writing
+from fishweir.sealed import Stamp, seal_of, seal_of_bytes, stamp, write_all, writing
 
 ASIDE = pa.schema([
     ("stream", pa.int32()), ("document", pa.int64()), ("id", pa.string()), ("reason", pa.string()),
@@ -102,7 +102,7 @@ class ResultWriter:
         with writing(self.path, temporary):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with open(temporary, "wb", buffering=0) as file:
-                file.write(content)
+                write_all(file, content)
             os.replace(temporary, self.path)
         return {self.path.name: seal_of_bytes(content)}
 
