@@ -105,7 +105,9 @@ def with_queries(setting: Setting, queries: int, sizes: Sizes) -> Figure:
         merging = while_merging(weir, BOXES, queries, queries // 2)
         one_batch(weir, 1, 0)  # it drops the single queries
         settle(weir)
-        rounds = [one_batch(weir, sizes.documents, 100 + turn) for turn in range(sizes.rounds + 1)][1:]
+        one_batch(weir, sizes.documents, 100)  # its statistics may make the planner work
+        settle(weir)
+        rounds = [one_batch(weir, sizes.documents, 101 + turn) for turn in range(sizes.rounds)]
     return Figure(
         queries,
         sizes.documents,
