@@ -121,7 +121,7 @@ class EdgeSets:
                 found[anchor, order] = max(found[anchor, order], reach(table, order).max(initial=-1.0))
         return found
 
-    def can_meet(self, left: Run, right: Run) -> bool:
+    def can_pair(self, left: Run, right: Run) -> bool:
         """Whether any window reaches from one run to the other, by the times of their documents."""
         if not len(left) or not len(right):
             return False

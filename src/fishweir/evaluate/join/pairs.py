@@ -72,23 +72,23 @@ def join_runs(
         return
     fresh = sets.view(new)
     for run in (new, *old):
-        yield from meet_runs(sets, fresh, fresh if run is new else sets.view(run), part, parts)
+        yield from pair_runs(sets, fresh, fresh if run is new else sets.view(run), part, parts)
 
 
-def meet_runs(
+def pair_runs(
     sets: EdgeSets, fresh: View, retained: View, part: int, parts: int
 ) -> Iterator[SetPairs | UnverifiedPairs]:
     """Yields the join partners of the new documents in one run, which may be their own."""
-    yield from _meet(sets, retained, fresh, True, part, parts)
+    yield from _pair(sets, retained, fresh, True, part, parts)
     if retained is not fresh:
-        yield from _meet(sets, fresh, retained, False, part, parts)
+        yield from _pair(sets, fresh, retained, False, part, parts)
 
 
-def _meet(
+def _pair(
     sets: EdgeSets, left: View, right: View, right_is_new: bool, part: int, parts: int
 ) -> Iterator[SetPairs | UnverifiedPairs]:
     """Looks up the values of the new documents, of all anchors at once, among the others."""
-    if not sets.can_meet(left.run, right.run):
+    if not sets.can_pair(left.run, right.run):
         return
     probing, probed = (right, left) if right_is_new else (left, right)
     anchors = np.array(list(sets.by_anchor), dtype=np.int64)

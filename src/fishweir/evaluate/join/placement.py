@@ -64,7 +64,7 @@ def is_movable(template: JoinTemplate) -> bool:
 def costs(template: JoinTemplate, anchor: int, columns: Sequence[Column], statistics: Statistics) -> Costs:
     """The cost of a document with the queries of one table, averaged over both sides."""
     queries = len(columns[0]) if columns else 0
-    met = _met(template, anchor, statistics)
+    partners = _expected_partners(template, anchor, statistics)
     first = len(template.left.types)
     parts = columns[:first], columns[first : first + len(template.right.types)]
     shares = [_shares(side, list(own), statistics) for side, own in zip(template.sides, parts, strict=True)]
@@ -74,10 +74,10 @@ def costs(template: JoinTemplate, anchor: int, columns: Sequence[Column], statis
     below = sum(look_up + LISTED * many for many, some in zip(listed, shares, strict=True) if some)
     both = min(queries / 64, sum(many for many, some in zip(listed, shares, strict=True) if some))
     satisfied = queries * math.prod(share for some in shares for share in some)
-    return Costs(below / 2 + met * passing * (1 + both), 1 + met * (REGIONS * look_up + satisfied))
+    return Costs(below / 2 + partners * passing * (1 + both), 1 + partners * (REGIONS * look_up + satisfied))
 
 
-def _met(template: JoinTemplate, anchor: int, statistics: Statistics) -> float:
+def _expected_partners(template: JoinTemplate, anchor: int, statistics: Statistics) -> float:
     """Average number of documents of the other side that share a document's anchor value; 1 if unknown."""
     if anchor < 0:
         return RETAINED

@@ -19,7 +19,7 @@ from fishweir.evaluate.join.hits import stretches
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.operators import EdgeSetJoins
 from fishweir.evaluate.join.pairing import RunContext
-from fishweir.evaluate.join.pairs import SetPairs, apart, meet_runs, portions
+from fishweir.evaluate.join.pairs import SetPairs, apart, pair_runs, portions
 from fishweir.evaluate.join.rows.probing import Joined
 from fishweir.evaluate.join.state import Hashes, Run, combine
 from fishweir.evaluate.join.value_views import EQUAL, View
@@ -39,12 +39,12 @@ class ShapeJoins(EdgeSetJoins):
         for run in (new, *old):
             view = fresh if run is new else self.sets.view(run)
             if fresh.has_several or view.has_several:
-                yield from self.verified(meet_runs(self.sets, fresh, view, part, parts))
+                yield from self.verified(pair_runs(self.sets, fresh, view, part, parts))
                 continue
             for shape in self.shapes:
-                yield from shape.meet(view, fresh, True, part, parts)
+                yield from shape.pair(view, fresh, True, part, parts)
                 if view is not fresh:
-                    yield from shape.meet(fresh, view, False, part, parts)
+                    yield from shape.pair(fresh, view, False, part, parts)
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class ShapeJoin:
     sets: EdgeSets
     _queries: dict[int, Contained] = field(default_factory=dict)
 
-    def meet(self, left: View, right: View, right_is_new: bool, part: int, parts: int) -> Iterator[SetPairs]:
+    def pair(self, left: View, right: View, right_is_new: bool, part: int, parts: int) -> Iterator[SetPairs]:
         """Yields the pairs of new documents with the others that have the same key."""
-        if not self.sets.can_meet(left.run, right.run):
+        if not self.sets.can_pair(left.run, right.run):
             return
         own, other = (right, left) if right_is_new else (left, right)
         keys, documents = self.keys(own, int(right_is_new))

@@ -170,8 +170,8 @@ class RelationalJoin(ABC):
         """The possible locations of the two documents of a new result, by the times of the retained documents and the
         batch."""
         new, old = _span(batch), self._span
-        found = [Role(STATE, CURRENT)] if self.documents and can_meet(reach, old, new) else []
-        found += [Role(CURRENT, STATE)] if self.documents and can_meet(reach, new, old) else []
+        found = [Role(STATE, CURRENT)] if self.documents and can_pair(reach, old, new) else []
+        found += [Role(CURRENT, STATE)] if self.documents and can_pair(reach, new, old) else []
         return found + ([Role(CURRENT, CURRENT)] if len(batch.doc_ts) > 1 else [])
 
     def answer(self, query: str, template: QueryTemplate, role: Role, head: Callable[[str], str]) -> Found:
@@ -186,7 +186,7 @@ class RelationalJoin(ABC):
         self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
 
 
-def can_meet(reach: Reach, left: tuple[float, float], right: tuple[float, float]) -> bool:
+def can_pair(reach: Reach, left: tuple[float, float], right: tuple[float, float]) -> bool:
     """Whether documents of these time spans can be within some window of this kind."""
     forward, backward = reach.left and left[0] < right[1], reach.right and right[0] < left[1]
     return forward or backward or (not reach.strict and left[0] <= right[1] and right[0] <= left[1])

@@ -55,7 +55,7 @@ class Joined:
 
 
 @dataclass(frozen=True)
-class Met:
+class RowPairs:
     """Pairs of a new row and a row of a view of the other side, by position in both; their distances and order in
     time."""
 
@@ -96,12 +96,14 @@ def join_rows(
     """Yields the join partners of the new documents by the rows of joins that are not plain; `part` of `parts` of
     them."""
     for join in joins:
-        found = (met for side in (1, 0) for met in _met(_probes(join, side, new, old, part, parts, ranks)))
+        found = (
+            matched for side in (1, 0) for matched in _all_row_pairs(_probes(join, side, new, old, part, parts, ranks))
+        )
         if join.above:
             yield from _checked_above(join, found)
         else:
-            for met in found:
-                yield from _with_queries(met)
+            for matched in found:
+                yield from _with_queries(matched)
 
 
 def _probes(join: RowJoin, side: int, new: Run, old: Sequence[Run], part: int, parts: int, ranks: Ranks) -> list[Probe]:
@@ -144,13 +146,13 @@ def _near(join: RowJoin, side: int, new: Run, run: Run) -> bool:
     return False
 
 
-def _met(probes: Sequence[Probe]) -> Iterator[Met]:
+def _all_row_pairs(probes: Sequence[Probe]) -> Iterator[RowPairs]:
     for probe, found in candidates(probes):
         counted = _counted(probe, found.view)
         for some in _portions(probe.own.documents[probe.chosen], found.ends - found.starts):
-            met = _meeting(probe, found, some, counted)
-            if len(met):
-                yield met
+            matched = _row_pairs(probe, found, some, counted)
+            if len(matched):
+                yield matched
 
 
 def _portions(documents: Ints, lengths: Ints) -> Iterator[Ints]:
@@ -189,7 +191,7 @@ def _counted(probe: Probe, view: RowView) -> tuple[Any, Any, Any]:
     return sides[0], sides[1], newest
 
 
-def _meeting(probe: Probe, found: Stretches, some: Ints, counted: tuple[Any, Any, Any]) -> Met:
+def _row_pairs(probe: Probe, found: Stretches, some: Ints, counted: tuple[Any, Any, Any]) -> RowPairs:
     """The pairs for which all edges hold and some window may reach."""
     join, own, view = probe.join, probe.own, found.view
     room = int(np.maximum(found.ends[some] - found.starts[some], 0).sum()) + 1
@@ -215,23 +217,23 @@ def _meeting(probe: Probe, found: Stretches, some: Ints, counted: tuple[Any, Any
         newest,
         pairs,
     )
-    return Met(probe, view, pairs[0][:count], pairs[1][:count], pairs[2][:count], pairs[3][:count])
+    return RowPairs(probe, view, pairs[0][:count], pairs[1][:count], pairs[2][:count], pairs[3][:count])
 
 
-def _with_queries(met: Met) -> Iterator[Joined | SetPairs]:
-    probe, join = met.probe, met.probe.join
+def _with_queries(matched: RowPairs) -> Iterator[Joined | SetPairs]:
+    probe, join = matched.probe, matched.probe.join
     if not any(join.listed):
-        yield from all_queries(join, probe.left, probe.right, *met.results(), met.far, met.kinds)
+        yield from all_queries(join, probe.left, probe.right, *matched.results(), matched.far, matched.kinds)
         return
     places, pair = join.places(probe.main), 0
-    sets = probe.own.sets(join, probe.new, probe.main), met.view.sets(join, 1 - probe.new, probe.main)
-    pairs = met.ones, met.others, met.far, met.kinds
-    while pair < len(met):
+    sets = probe.own.sets(join, probe.new, probe.main), matched.view.sets(join, 1 - probe.new, probe.main)
+    pairs = matched.ones, matched.others, matched.far, matched.kinds
+    while pair < len(matched):
         kept, starts, members, pair = queries_of_pairs(
             pairs, pair, MEMBERS_AT_ONCE, probe.main, join.even, places.reaches, *sets
         )
         if len(kept):
-            lefts, rights, nodes = (column[kept] for column in met.results())
+            lefts, rights, nodes = (column[kept] for column in matched.results())
             yield Joined(probe.left, probe.right, lefts, rights, nodes, starts, places.numbers[members])
 
 
@@ -253,15 +255,17 @@ def all_queries(
             yield SetPairs(left, right, lefts[some], rights[some], contained, counts[counts > 0], nodes[some])
 
 
-def _checked_above(join: RowJoin, found: Iterator[Met]) -> Iterator[Joined]:
+def _checked_above(join: RowJoin, found: Iterator[RowPairs]) -> Iterator[Joined]:
     """Checks constants by the values in the rows, separately for orders in time whose windows differ. A query has a
     result once, whichever nodes satisfy its constants. Small numbers of pairs are checked together, whatever their side
     and run."""
     for some in _batched(found):
-        which = np.repeat(np.arange(len(some)), [len(met) for met in some])
-        far, kinds = (np.concatenate([getattr(met, name) for met in some]) for name in ("far", "kinds"))
-        lefts, rights, nodes = (np.concatenate(parts) for parts in zip(*(met.results() for met in some), strict=True))
-        values = [np.concatenate(parts) for parts in zip(*(met.compared() for met in some), strict=True)]
+        which = np.repeat(np.arange(len(some)), [len(matched) for matched in some])
+        far, kinds = (np.concatenate([getattr(matched, name) for matched in some]) for name in ("far", "kinds"))
+        lefts, rights, nodes = (
+            np.concatenate(parts) for parts in zip(*(matched.results() for matched in some), strict=True)
+        )
+        values = [np.concatenate(parts) for parts in zip(*(matched.compared() for matched in some), strict=True)]
         result = number_rows(which, lefts, rights, *nodes.T)
         by_result = np.argsort(result, kind="stable")
         kinds = join.alike[kinds[by_result]]
@@ -272,19 +276,19 @@ def _checked_above(join: RowJoin, found: Iterator[Met]) -> Iterator[Joined]:
             for at, queries in join.regions(kind).satisfied([side[own] for side in values], far[own], result[own]):
                 pair, members, starts = _listed(own[at], join.numbers[queries], result)
                 bounds = np.searchsorted(which[pair], np.arange(len(some) + 1)).tolist()
-                for met, first, last in zip(some, bounds, bounds[1:], strict=False):
+                for matched, first, last in zip(some, bounds, bounds[1:], strict=False):
                     if first < last:
                         mine, ends = pair[first:last], starts[first : last + 1]
-                        runs = met.probe.left, met.probe.right
+                        runs = matched.probe.left, matched.probe.right
                         listed = members[ends[0] : ends[-1]]
                         yield Joined(*runs, lefts[mine], rights[mine], nodes[mine], ends - ends[0], listed)
 
 
-def _batched(found: Iterator[Met]) -> Iterator[list[Met]]:
+def _batched(found: Iterator[RowPairs]) -> Iterator[list[RowPairs]]:
     """Combines the pairs of several runs, up to PAIRS_TOGETHER pairs."""
-    some: list[Met] = []
-    for met in found:
-        some.append(met)
+    some: list[RowPairs] = []
+    for matched in found:
+        some.append(matched)
         if sum(map(len, some)) >= PAIRS_TOGETHER:
             yield some
             some = []
