@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import assume, given
 from lxml import etree
 
@@ -97,3 +98,16 @@ def test_the_oracle_selects_what_xpath_does(path: str, body: str) -> None:
 def test_the_plan_selects_what_the_oracle_does(paths: list[str], bodies: list[str]) -> None:
     queries, documents = [query for query in map(readable, paths) if query], documents_of(bodies)
     assert by_plan(queries, documents) == by_oracle(queries, documents)
+
+
+@pytest.mark.parametrize(
+    "path", ["//*[not(./descendant-or-self::b)]", "//*[not(./descendant-or-self::b/a = '1')]", "//a[not(./self::b)]"]
+)
+def test_negated_paths_that_may_stay_at_the_node(path: str) -> None:
+    body = "<a><a><b k='1'><a>1</a></b></a><b><b/></b><a/></a>"
+    root = etree.fromstring(body)
+    expected = {i for i, element in enumerate(root.iter()) if element in root.getroottree().xpath(path)}
+    query = readable(path)
+    assert query
+    assert {nodes for _, _, nodes in by_oracle([query], documents_of([body]))} == {(i,) for i in expected}
+    assert by_plan([query], documents_of([body])) == by_oracle([query], documents_of([body]))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
 
+from fishweir import testing
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.pipeline.home import Home, open_log
 
@@ -23,3 +26,17 @@ def test_threads_add_a_stream_at_once(tmp_path):
         list(threads.map(add, range(4)))
     assert home.stream_ids() == list(range(1, 101))
     assert open_log(home.streams, 7).stream.name == "S7"
+
+
+def test_a_copy_in_the_same_place_has_logs_of_its_own(tmp_path: Path) -> None:
+    """A copy keeps the times of its files."""
+    with testing.open(tmp_path / "home") as weir:
+        weir.execute("create stream R (x int); create query q as select * from R where x > 0")
+    shutil.copytree(tmp_path / "home", tmp_path / "before")
+    for numbers in ([1, 2, 3], [4]):
+        with testing.open(tmp_path / "home") as weir:
+            weir.publish("R", [{"x": number} for number in numbers])
+            weir.run(until_idle=True)
+            assert [result.output["x"] for result in weir.results()] == numbers
+        shutil.rmtree(tmp_path / "home")
+        shutil.copytree(tmp_path / "before", tmp_path / "home")

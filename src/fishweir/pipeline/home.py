@@ -55,7 +55,7 @@ class CatalogNote:
 class Home:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path).resolve()
-        self.id, self.format = "", FORMAT
+        self.id = ""
         self.plan, self.results = self.path / "plan", self.path / "results"
         self.streams, self.checkpoint = self.path / "streams", self.path / "checkpoint"
         self.state = self.path / "state"
@@ -83,9 +83,8 @@ class Home:
                 os.link(new, about)
             new.unlink()
         content = read_json(about)
-        self.format = content["format"]
-        if self.format != FORMAT:
-            raise HomeError(f"{about} has the format {self.format}, this version reads {FORMAT}: {OTHER}")
+        if content["format"] != FORMAT:
+            raise HomeError(f"{about} has the format {content['format']}, this version reads {FORMAT}: {OTHER}")
         return str(content["id"])
 
     @property
