@@ -1,6 +1,7 @@
 """Part `results`: the cost of a result for its receiver: read to Arrow, one by one, of one query, appended, called.
 
-The homes are filled without Spark, since reading them is the same. Times are processor times of the reading process.
+The homes are filled without Spark, since reading them is the same. Times are wall times and processor times of the
+reading process.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fishweir import testing
 from fishweir.papers.experiment.figures import Target
 from fishweir.papers.way.part import Measured, Part, Setting, home_folder
 from fishweir.papers.way.work import BOXES, STREAM, TEXT
+from fishweir.papers.way.work import items as all_items
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,9 @@ def best(name: str, taken: str, rounds: int, read: Callable[[], int]) -> Figure:
         began, wall = time.process_time(), time.perf_counter()
         count = read()
         turns.append((time.process_time() - began, time.perf_counter() - wall))
+    assert count, f"{name}: there are no results to read"
     processor, wall = min(turns)
-    return Figure(name, taken, count, processor / max(count, 1) * 1e6, wall / max(count, 1) * 1e6)
+    return Figure(name, taken, count, processor / count * 1e6, wall / count * 1e6)
 
 
 def boxes(weir: testing.Weir, sizes: Sizes) -> None:
@@ -97,7 +100,7 @@ def boxes(weir: testing.Weir, sizes: Sizes) -> None:
 def texts(weir: testing.Weir, sizes: Sizes) -> None:
     weir.execute(TEXT.stream)
     weir.register_many(TEXT.template, TEXT.rows(sizes.queries))
-    weir.publish(STREAM, TEXT.documents(sizes.documents // 4, 1))
+    weir.publish(STREAM, TEXT.documents(sizes.documents, 1))
 
 
 def sql_join(weir: testing.Weir, sizes: Sizes) -> None:
@@ -112,9 +115,11 @@ def sql_join(weir: testing.Weir, sizes: Sizes) -> None:
 
 
 def items(weir: testing.Weir, sizes: Sizes) -> None:
-    """Feeds of whole items; each word of a title is selected by one feed."""
+    """Feeds of whole items; each of the most frequent words of titles is selected by one feed."""
     weir.execute(TEXT.stream)
-    words = [{"name": f"f{i}", "word": f"w{i}"} for i in range(1, max(sizes.queries // 100, 10))]
+    known, shares = all_items().keywords
+    frequent = np.argsort(-shares)[: max(sizes.queries // 100, 10)].tolist()
+    words = [{"name": f"f{i}", "word": known[i]} for i in frequent]
     weir.register_many(f"create feed $name from {STREAM} as $s where $s[title contains $word]", words)
     weir.publish(STREAM, [_item(i, text) for i, text in enumerate(TEXT.documents(sizes.documents // 4, 1))])
 
@@ -221,7 +226,8 @@ def targets(figures: list[Figure]) -> list[Target]:
         most = MOST_US_A_RESULT.get(one.taken)
         if most is not None:
             name = f"{one.results_of}, {one.taken}: at most {most:g} us a result"
-            goals.append(Target(name, f"{one.processor_us:.2f} us", one.processor_us <= most))
+            spent = f"{one.wall_us:.2f} us, {one.processor_us:.2f} us of processor time"
+            goals.append(Target(name, spent, one.wall_us <= most))
     return goals
 
 
