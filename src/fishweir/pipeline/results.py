@@ -33,7 +33,7 @@ from fishweir.pipeline.result_columns import SCHEMA, to_record_batch
 from fishweir.pipeline.shares import WHOLE, Share
 from fishweir.pipeline.source_documents import fields_of
 
-ENTRIES_AT_ONCE, PAIRS_AT_ONCE, BYTES_AT_ONCE, FEW = 1 << 15, 1 << 19, 1 << 28, 1 << 12
+ENTRIES_AT_ONCE, PAIRS_AT_ONCE, BYTES_AT_ONCE, FEW = 1 << 15, 1 << 19, 1 << 26, 1 << 12
 """The numbers of entries and pairs that are expanded together: query sets may be large. Fewer, but not less than a few,
 if they would show more than a number of bytes: documents may be large, too.
 """
