@@ -77,7 +77,7 @@ class Filter:
     source: Source
     formula: Formula
     joins: tuple[int, ...] = ()
-    """Which of the query's joins an item that comes by this filter must satisfy."""
+    """Which of the query's joins an item that passes this filter must satisfy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +94,22 @@ class Annotation:
 class Selection:
     """Items or tuples of some sources that satisfy the formula of their source, or columns of them.
 
-    An item that comes by several of the filters is one result. Without `output` it is the item itself.
+    An item that passes several filters is one result. Without `output`, the result is the item itself.
     """
 
     filters: tuple[Filter, ...]
     output: ColumnsOutput | None = None
     slots: tuple[Slot, ...] = ()
     columns: bool = False
-    """Whether each path is a column: of several nodes in a document only the first counts. Otherwise any may do."""
+    """Whether each path is a column: if a document has several nodes at a path, only the first counts. Otherwise, any
+    may match."""
     joins: tuple[Annotation, ...] = ()
     distinct: Distinct | None = None
-    """Which of the items are results; all annotated items are."""
+    """Which of the items are results. All annotated items are."""
 
     @property
     def sources(self) -> list[Source]:
-        """Those of its items and those of its windows."""
+        """The sources of its items and of its windows."""
         return [part.source for part in (*self.filters, *(f for join in self.joins for f in join.filters))]
 
 
@@ -129,7 +130,7 @@ class CreateFeed:
 
 @dataclass(frozen=True, slots=True)
 class RegisterFeed:
-    """`register feed URL as N`, or of a virtual feed, each item transformed by a stylesheet."""
+    """`register feed URL as N`; or a virtual feed, whose items a stylesheet transforms."""
 
     name: str
     url: str | None = None
@@ -153,7 +154,7 @@ class Subscribe:
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribe:
-    """`unsubscribe from F [output KIND TARGET]`: that subscription, or all of the feed's."""
+    """`unsubscribe from F [output KIND TARGET]`: this subscription, or all subscriptions to the feed."""
 
     feed: str
     action: Action | None = None
@@ -170,13 +171,13 @@ class DropFeed:
 
 @dataclass(frozen=True, slots=True)
 class ColumnsOutput:
-    """SQL's select list: names and paths; no columns means all of them."""
+    """An SQL select list: names and paths. No columns means all columns."""
 
     columns: tuple[tuple[str, RelativePath], ...] = ()
 
 
 def leaves(feed: FeedUnion | FeedName) -> Iterator[tuple[FeedName, tuple[str, ...]]]:
-    """The feeds of a union, each with the variables it is under, its own first."""
+    """The feeds of a union, each with the variables that cover it, its own first."""
     own = () if feed.variable is None else (feed.variable,)
     if isinstance(feed, FeedName):
         yield feed, own
@@ -207,7 +208,7 @@ def join_filters(query: FeedQuery, join: FeedJoin, views: Views) -> tuple[Filter
 
 
 def variables_of(query: FeedQuery) -> Iterator[str]:
-    """The variables of the from clause and of the joins, as often as they are given."""
+    """The variables of the from clause and of the joins, with duplicates."""
     for feed in (query.main, *(join.secondary for join in query.joins)):
         yield from declared(feed)
 
@@ -238,7 +239,7 @@ def conjunction(parts: tuple[Formula, ...]) -> Formula:
 
 
 def to_query(statement: CreateQuery | CreateFeed) -> CreateQuery:
-    """A feed is a query that others may read by its name."""
+    """The query of a feed: a feed is a query that others may read by name."""
     if isinstance(statement, CreateQuery):
         return statement
     return CreateQuery(

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from fishweir.algebra.alike import Alike, runs
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
 from fishweir.algebra.path_queries import own_shape
+from fishweir.algebra.uniform_queries import UniformQueries, group_uniform
 from fishweir.catalog.database import Connection, chunks
 from fishweir.catalog.publications import Publications
 from fishweir.catalog.query_inserter import QueryInserter
@@ -102,7 +102,7 @@ class Change:
         paused = "select number from queries where name = :name and paused"
         return self.connection.scalar(paused, name=name) is not None
 
-    def replace_queries(self, given: Sequence[Alike]) -> list[str]:
+    def replace_queries(self, given: Sequence[UniformQueries]) -> list[str]:
         """Replaces the definitions of active queries; earlier results are kept."""
         self.take(0)
         replaced = [str(name) for some in given for name in some.names]
@@ -113,15 +113,15 @@ class Change:
             dropped = f"update queries set dropped = :change where {chosen}"
             self.connection.execute(dropped, names=names, change=self.take(1))
         self.adding.forget_names()
-        return list(self.add_alike(given))
+        return list(self.add_uniform(given))
 
     def add_queries(self, statements: Iterable[CreateQuery]) -> Iterator[str]:
         """Adds queries one by one; yields the names."""
-        return self.add_alike(runs(iter(statements), CHUNK))
+        return self.add_uniform(group_uniform(iter(statements), CHUNK))
 
-    def add_alike(self, given: Iterable[Alike]) -> Iterator[str]:
+    def add_uniform(self, given: Iterable[UniformQueries]) -> Iterator[str]:
         """Adds queries in chunks, so that a million of them need little memory; yields the names."""
-        chunk: list[Alike] = []
+        chunk: list[UniformQueries] = []
         size = 0
         for some in given:
             chunk.append(some)

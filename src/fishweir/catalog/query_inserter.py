@@ -13,12 +13,12 @@ from json.encoder import encode_basestring_ascii
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from fishweir.algebra.alike import Alike
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import to_json, to_text
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape
 from fishweir.algebra.path_queries import Paths
+from fishweir.algebra.uniform_queries import UniformQueries
 from fishweir.catalog.channels import ChannelSpec
 from fishweir.catalog.database import Connection, chunks
 from fishweir.catalog.publications import Publications
@@ -75,34 +75,34 @@ class QueryInserter:
         """A name that no query without a name gets."""
         self._used.add(name)
 
-    def add(self, given: Sequence[Alike]) -> list[str]:
+    def add(self, given: Sequence[UniformQueries]) -> list[str]:
         """Stores queries and returns the names of all of them, including those that already existed."""
         self.take(0)
         if self._number < 0:
             self._number = int(self.connection.scalar("select max(number) from queries") or 0)
         named = [self._named(some, given) for some in given]
         names = [name for some in named for name in some.names]
-        unnamed = [some.like.name is None for some in given]
+        unnamed = [some.first.name is None for some in given]
         seen = self._texts(names)
         if seen or len(set(names)) < len(names):
             named = [self._new(some, seen) for some in named]
         self._store(list(zip(named, unnamed, strict=True)))
         return names  # type: ignore[return-value]
 
-    def _store(self, given: Sequence[tuple[Alike, bool]]) -> None:
+    def _store(self, given: Sequence[tuple[UniformQueries, bool]]) -> None:
         some = [(one, unnamed) for one, unnamed in given if len(one)]
-        self._store_shapes([stored_shape(one.like) for one, _ in some])
+        self._store_shapes([stored_shape(one.first) for one, _ in some])
         change = self.take(sum(len(one) for one, _ in some))
         rows: list[tuple[Any, ...]] = []
         actions: list[dict[str, Any]] = []
         added: list[InsertedQueries] = []
         for one, unnamed in some:
-            has_started = (one.like.schedule.start or 0.0) <= self.subscribers.now
+            has_started = (one.first.schedule.start or 0.0) <= self.subscribers.now
             number = self._number + 1
             actions += self._actions(one, change)
             rows += self._rows(one, unnamed, number, change if has_started else None)
             if has_started:
-                added.append(InsertedQueries(change, number, stored_shape(one.like), one.constants))
+                added.append(InsertedQueries(change, number, stored_shape(one.first), one.constants))
             self._number += len(one)
             change += len(one)
         self.connection.insert_tuples("queries", COLUMNS, rows)
@@ -110,8 +110,8 @@ class QueryInserter:
         if self.on_added is not None:
             self.on_added(added)
 
-    def _rows(self, some: Alike, unnamed: bool, number: int, change: int | None) -> Iterable[tuple[Any, ...]]:
-        like, schedule, size = some.like, some.like.schedule, len(some)
+    def _rows(self, some: UniformQueries, unnamed: bool, number: int, change: int | None) -> Iterable[tuple[Any, ...]]:
+        first, schedule, size = some.first, some.first.schedule, len(some)
         columns: dict[str, Sequence[Any]] = {
             "number": range(number, number + size),
             "name": some.names,
@@ -125,14 +125,14 @@ class QueryInserter:
             columns["replaces"], columns["unnamed"] = zip(*replaced, strict=True)
         same = {
             "unnamed": unnamed,
-            "shape": self._shapes[id(like.shape)][1],
+            "shape": self._shapes[id(first.shape)][1],
             "start": schedule.start,
             "every": schedule.every or 0.0,
             "expire": schedule.expire,
-            "preference": json.dumps(to_json(like.preference)) if like.preference else None,
+            "preference": json.dumps(to_json(first.preference)) if first.preference else None,
             "paused": False,
-            "publication": self.publications.id_of(like.feed) if like.feed else None,
-            "published": like.published,
+            "publication": self.publications.id_of(first.feed) if first.feed else None,
+            "published": first.published,
             "replaces": None,
             "added": NOT_YET,
             "dropped": None,
@@ -141,14 +141,14 @@ class QueryInserter:
             return [_ROW(same | {name: column[0] for name, column in columns.items()})]
         return zip(*(columns.get(name) or repeat(same[name], size) for name in COLUMNS), strict=True)
 
-    def _actions(self, some: Alike, change: int) -> list[dict[str, Any]]:
+    def _actions(self, some: UniformQueries, change: int) -> list[dict[str, Any]]:
         """Stores the actions of the queries; a query that replaces another keeps the actions of that one."""
         going = [place for place, name in enumerate(some.names) if name not in self.replaced]
         names = [str(some.names[place]) for place in going]
         rows: list[dict[str, Any]] = []
-        for action in some.like.actions if going else ():
+        for action in some.first.actions if going else ():
             requests = [
-                SubscriptionRequest(name, name, ChannelSpec(action, some.like.schedule), "")
+                SubscriptionRequest(name, name, ChannelSpec(action, some.first.schedule), "")
                 for name in names[: None if action.own else 1]
             ]
             made = self.subscribers.rows(requests, by_query=True)
@@ -159,9 +159,9 @@ class QueryInserter:
 
     # Names
 
-    def _named(self, some: Alike, given: Sequence[Alike]) -> Alike:
+    def _named(self, some: UniformQueries, given: Sequence[UniformQueries]) -> UniformQueries:
         """Queries without a name become q1, q2, ...; one registered before keeps its name."""
-        if some.like.name is not None:
+        if some.first.name is not None:
             return some
         if self._unnamed is None:
             self._unnamed, self._used = self._names_given()
@@ -171,15 +171,15 @@ class QueryInserter:
             if text not in known:
                 known[text] = next(fresh)
                 self._used.add(known[text])
-        return Alike(some.like, [known[text] for text in some.texts], some.texts, some.constants, some.lines)
+        return UniformQueries(some.first, [known[text] for text in some.texts], some.texts, some.constants, some.lines)
 
     def _names_given(self) -> tuple[dict[str, str], set[str | None]]:
         """Names of the active unnamed queries by text, and all names of the same form, including those of streams; read
         once."""
         mine = "select text, name from queries where unnamed and dropped is null"
         known = {row.text: row.name for row in self.connection.execute(mine)}
-        alike = " union ".join(f"select name from {table} where name like 'q%'" for table in ("queries", "streams"))
-        return known, set(self.connection.scalars(alike))
+        taken = " union ".join(f"select name from {table} where name like 'q%'" for table in ("queries", "streams"))
+        return known, set(self.connection.scalars(taken))
 
     def _texts(self, names: Sequence[str | None]) -> dict[str | None, str]:
         """The texts of the active queries with these names."""
@@ -189,14 +189,14 @@ class QueryInserter:
             found |= {row.name: row.text for row in self.connection.execute(there, names=some)}
         return found
 
-    def _new(self, some: Alike, seen: dict[str | None, str]) -> Alike:
+    def _new(self, some: UniformQueries, seen: dict[str | None, str]) -> UniformQueries:
         """Those that are not there yet, by their names; `seen` are the texts so far."""
         places = []
         for place, (name, text) in enumerate(zip(some.names, some.texts, strict=True)):
             if name not in seen:
                 places.append(place)
             elif seen[name] != text:
-                kind = "feed" if some.like.published and some.like.feed else "query"
+                kind = "feed" if some.first.published and some.first.feed else "query"
                 raise QueryError(f"the {kind} {name} already exists with a different definition")
             seen[name] = text
         return some if len(places) == len(some) else some.at(places)

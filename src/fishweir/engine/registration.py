@@ -14,7 +14,6 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
-from fishweir.algebra.alike import Alike, alike, runs
 from fishweir.algebra.changes import SUFFIX, changes_stream
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.feeds import (
@@ -43,12 +42,13 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.algebra.path_queries import own_query
 from fishweir.algebra.simple_paths import xml_name
+from fishweir.algebra.uniform_queries import UniformQueries, group_uniform, uniform
 from fishweir.algebra.views import FeedError, Publication, reads
 from fishweir.catalog.change import CHUNK, Change, Living
 from fishweir.catalog.query_inserter import bound_shape
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.registry import Outputs
-from fishweir.engine.bulk import Bound, bind_alike
+from fishweir.engine.bulk import Bound, bind_uniform
 from fishweir.engine.changes import with_changes
 from fishweir.engine.columns_read import columns_read
 from fishweir.engine.conditions import emptiness
@@ -100,23 +100,23 @@ class Registration:
 
     def add_queries(self, statements: Iterable[CreateQuery | CreateFeed]) -> Iterator[str]:
         """Adds the queries and returns the names of those that users wrote."""
-        return self.add_alike(runs(map(to_query, statements), CHUNK))
+        return self.add_uniform(group_uniform(map(to_query, statements), CHUNK))
 
-    def add_alike(self, given: Iterable[Alike]) -> Iterator[str]:
+    def add_uniform(self, given: Iterable[UniformQueries]) -> Iterator[str]:
         """The same for queries that are known to differ only in names and constants."""
-        names = self.change.add_alike(chain.from_iterable(bind_alike(self, some) for some in given))
+        names = self.change.add_uniform(chain.from_iterable(bind_uniform(self, some) for some in given))
         return (name for name in names if name not in self.derived)
 
     def bound_of(self, statement: CreateQuery) -> Bound:
         """The checked shape of a bound statement."""
         return self._known[id(statement.shape)]
 
-    def publish(self, like: CreateQuery, names: Sequence[str | None], constants: Sequence[Any]) -> None:
+    def publish(self, first: CreateQuery, names: Sequence[str | None], constants: Sequence[Any]) -> None:
         """Makes these queries available to readers by their names."""
         given = [str(name) for name in names]
-        if like.feed is not None:
-            self.feeds.publish(like.feed, given, constants)
-        self.published.publish(like, given)
+        if first.feed is not None:
+            self.feeds.publish(first.feed, given, constants)
+        self.published.publish(first, given)
 
     def _other(self, statement: Statement) -> list[str]:
         match statement:
@@ -144,7 +144,7 @@ class Registration:
             read = self.change.sources(name)
             queries = self.feeds.replaced(statement)
             self.published.check_cycle(statement, reads(Publication(statement.shape)))  # type: ignore[arg-type]
-            self.change.replace_queries([alike([self.bind(query)]) for query in queries])
+            self.change.replace_queries([uniform([self.bind(query)]) for query in queries])
             self.published.sweep(read)
         return [name]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fishweir.algebra.alike import alike
 from fishweir.algebra.feeds import CreateFeed, Selection, Subscribe, to_query
 from fishweir.algebra.nodes import CreateQuery, Shape, Statement
+from fishweir.algebra.uniform_queries import uniform
 from fishweir.catalog.query_admin import act
 from fishweir.engine.registration import Registration
 from fishweir.errors import QueryError
@@ -43,7 +43,7 @@ def replace_query(registration: Registration, statements: Sequence[Statement]) -
     registration.run(before)
     read = change.sources(last.name)
     bound = registration.bind(last)
-    change.replace_queries([alike([bound])])
+    change.replace_queries([uniform([bound])])
     act(change, bound)
     registration.published.sweep(read)
     return last.name

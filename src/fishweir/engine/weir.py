@@ -93,7 +93,7 @@ class Weir(Administration, Publishing, OnSpark):
         self._strategies = strategies
         if strategies:
             _ = self.planning  # fails early if there is no such strategy
-        self.outputs = Outputs(Guard.asked(guard))
+        self.outputs = Outputs(Guard.from_setting(guard))
         self.table = ResultsTable(self.home.results)
         self.feeders: dict[str, Feeder] = {}
         self.sources: dict[str, Source] = {}

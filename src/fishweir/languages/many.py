@@ -1,10 +1,10 @@
 """The queries of `register_many`: one text, many rows, parsed once.
 
 In: a text with placeholders, and rows. Out: queries, grouped by those that differ only in name and constants
-(algebra/alike.py). The first row is rendered and parsed like any statement. The skeleton cache then knows which
-literals are constants. If each placeholder is the name or lies within a literal, the other rows differ in nothing else,
-and their constants are read from the columns. This is correct because the values of a placeholder are literals of one
-kind, which can replace each other (skeleton.py). In all other cases, each row is parsed.
+(algebra/uniform_queries.py). The first row is rendered and parsed like any statement. The skeleton cache then knows
+which literals are constants. If each placeholder is the name or lies within a literal, the other rows differ in nothing
+else, and their constants are read from the columns. This is correct because the values of a placeholder are literals of
+one kind, which can replace each other (skeleton.py). In all other cases, each row is parsed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, pairwise, repeat
 
-from fishweir.algebra.alike import Alike, runs
 from fishweir.algebra.feeds import CreateFeed, to_query
 from fishweir.algebra.nodes import Constant, CreateQuery
+from fishweir.algebra.uniform_queries import UniformQueries, group_uniform
 from fishweir.errors import QueryError
 from fishweir.languages.bulk import Missing, Part, Row, compile_text, render_rows
 from fishweir.languages.lexical import NAME, to_constant
@@ -49,7 +49,7 @@ class _Literal:
         return [read(text) for text in self.texts]
 
 
-def parse_rows(text: str, rows: Iterable[Row], now: float) -> Iterator[Alike]:
+def parse_rows(text: str, rows: Iterable[Row], now: float) -> Iterator[UniformQueries]:
     """The queries of all rows, in order. QueryError names the row of an impossible value."""
     text = text.strip().removesuffix(";").rstrip()
     source, done, columns = iter(rows), 0, list[str]()
@@ -57,7 +57,7 @@ def parse_rows(text: str, rows: Iterable[Row], now: float) -> Iterator[Alike]:
         if not done and isinstance(chunk[0], Mapping):
             columns = list(chunk[0])
         parts = compile_text(text, columns)
-        found = None if any(_is(part, "path") for part in parts) else _alike(parts, chunk, now)
+        found = None if any(_is(part, "path") for part in parts) else _uniform_rows(parts, chunk, now)
         if found is not None:
             yield found
         else:
@@ -67,7 +67,7 @@ def parse_rows(text: str, rows: Iterable[Row], now: float) -> Iterator[Alike]:
 
 def _with_paths(
     text: str, columns: Sequence[str], parts: Sequence[str | Part], rows: Sequence[Row], before: int, now: float
-) -> Iterator[Alike]:
+) -> Iterator[UniformQueries]:
     """The queries of `create query $name as S$path` with their paths as constants; those of other texts one by one."""
     match parts:
         case [str(head), Part(kind="name"), str(between), Part(kind="path"), *rest] if all(map(_is_fixed, rest)):
@@ -75,11 +75,11 @@ def _with_paths(
         case _:
             own = None
     if not own:
-        yield from runs(_one_by_one(text, columns, rows, before, now), CHUNK)
+        yield from group_uniform(_one_by_one(text, columns, rows, before, now), CHUNK)
         return
     from fishweir.languages.xscl.plain import is_constant, scan, to_path_query
 
-    behind, like = "".join(map(str, rest)), None
+    behind, first = "".join(map(str, rest)), None
     names, texts, constants = list[str](), list[str](), list[tuple[Constant, ...]]()
     for number, row in enumerate(rows, before):
         try:
@@ -89,19 +89,19 @@ def _with_paths(
         else:
             whole = f"{head}{name}{between}{path}{behind}"
             found = scan(whole, len(whole) - len(path) - len(behind) - len(own[1]))
-        if found is not None and is_constant(found) and not like:
-            like = to_path_query(found, name, whole, 1, now)
-        if found is None or not like or not is_constant(found):
-            if like and names:
-                yield Alike(like, names, texts, constants)
-            like, names, texts, constants = None, [], [], []
-            yield from runs(_one_by_one(text, columns, [row], number, now), CHUNK)
+        if found is not None and is_constant(found) and not first:
+            first = to_path_query(found, name, whole, 1, now)
+        if found is None or not first or not is_constant(found):
+            if first and names:
+                yield UniformQueries(first, names, texts, constants)
+            first, names, texts, constants = None, [], [], []
+            yield from group_uniform(_one_by_one(text, columns, [row], number, now), CHUNK)
             continue
         names.append(name)
         texts.append(whole)
         constants.append((found.path, *found.constants))
-    if like:
-        yield Alike(like, names, texts, constants)
+    if first:
+        yield UniformQueries(first, names, texts, constants)
 
 
 def _is_fixed(part: str | Part) -> bool:
@@ -118,7 +118,7 @@ def _one_by_one(
             yield to_query(statement)
 
 
-def _alike(parts: Sequence[str | Part], rows: Sequence[Row], now: float) -> Alike | None:
+def _uniform_rows(parts: Sequence[str | Part], rows: Sequence[Row], now: float) -> UniformQueries | None:
     """The queries of some rows in columns; None if it is unknown whether they are alike."""
     try:
         outs: Outs = [part if isinstance(part, str) else part.all(rows) for part in parts]
@@ -146,7 +146,7 @@ def _alike(parts: Sequence[str | Part], rows: Sequence[Row], now: float) -> Alik
         return None
     constants = list(zip(*read, strict=True)) if read else [()] * len(rows)
     texts = list(map("".join, zip(*(repeat(o, len(rows)) if isinstance(o, str) else o for o in outs), strict=True)))
-    return Alike(to_query(statements[0]), outs[named], texts, constants)
+    return UniformQueries(to_query(statements[0]), outs[named], texts, constants)
 
 
 def _is(part: str | Part, kind: str) -> bool:

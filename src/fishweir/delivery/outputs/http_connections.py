@@ -113,7 +113,7 @@ class _Connection:
 
     def _connected(self) -> socket.socket:
         place = self.place
-        self.plain = self.guard.connected(place.host, place.port, self.left())
+        self.plain = self.guard.connect(place.host, place.port, self.left())
         self.plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if place.secure:
             self.plain.settimeout(self.left())

@@ -62,7 +62,7 @@ def _refusal(factory: Factory, count: int) -> str | None:
 class Outputs:
     def __init__(self, guard: Guard | None = None) -> None:
         self._own: dict[str, Factory] = {}
-        self.guard = Guard.asked(None) if guard is None else guard
+        self.guard = Guard.from_setting(None) if guard is None else guard
 
     def register(self, name: str, factory: Factory) -> None:
         """Registers an output. Raises QueryError if no statement could name it, or if a built-in output has its
