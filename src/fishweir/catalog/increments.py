@@ -54,7 +54,7 @@ class Increments:
         self._tombstones, self._version = Tombstones(), -1
 
     def tombstones(self, version: int) -> Tombstones:
-        """At least those of a version of the catalog."""
+        """The tombstones of a version of the catalog, and possibly later ones."""
         with self._lock:
             known = self._tombstones
             if version <= self._version:
@@ -69,7 +69,7 @@ class Increments:
 
     def _dropped(self, after: int) -> Ints:
         with self.database.connect() as connection:
-            wanted = f"select dropped, number, added, {connection.whole('queries')} from queries"
-            rows = connection.execute(f"{wanted} where dropped > :after order by dropped, number", after=after)
+            select = f"select dropped, number, added, {connection.whole('queries')} from queries"
+            rows = connection.execute(f"{select} where dropped > :after order by dropped, number", after=after)
         found = [tuple(row)[:3] for row in verified(rows, "queries", self.database.place)]
         return np.array(found, np.int64).reshape(-1, 3)

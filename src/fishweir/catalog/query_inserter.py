@@ -1,6 +1,6 @@
 """Bulk insertion of queries: assigns names and numbers, stores each shape once, and inserts all rows together.
 
-In: bound queries, grouped by those that differ in names and constants only. A query that is already registered verbatim
+In: bound queries, grouped by those that differ only in names and constants. A query that is already registered verbatim
 is skipped; a different definition under an existing name is an error.
 """
 
@@ -38,7 +38,7 @@ AnyShape = Shape | Selection | Paths
 
 
 class InsertedQueries(NamedTuple):
-    """Queries of one shape as they have just been stored: the first of their changes and numbers, their constants."""
+    """Queries of one shape that have just been stored: the first of their changes and numbers, and their constants."""
 
     change: int
     number: int
@@ -47,7 +47,7 @@ class InsertedQueries(NamedTuple):
 
 
 class QueryInserter:
-    """What adding queries needs to remember within one change; `take` gives change numbers."""
+    """Adds queries within one change; `take` reserves change numbers."""
 
     def __init__(
         self,
@@ -68,11 +68,11 @@ class QueryInserter:
         self._used: set[str | None] = set()
 
     def forget_names(self) -> None:
-        """Queries without a name may be gone."""
+        """Clears the cache of assigned names: unnamed queries may have been dropped."""
         self._unnamed = None
 
     def use(self, name: str) -> None:
-        """A name that no query without a name gets."""
+        """Reserves a name, so that it is not assigned to an unnamed query."""
         self._used.add(name)
 
     def add(self, given: Sequence[UniformQueries]) -> list[str]:
@@ -80,12 +80,12 @@ class QueryInserter:
         self.take(0)
         if self._number < 0:
             self._number = int(self.connection.scalar("select max(number) from queries") or 0)
-        named = [self._named(some, given) for some in given]
+        named = [self._with_names(some, given) for some in given]
         names = [name for some in named for name in some.names]
         unnamed = [some.first.name is None for some in given]
-        seen = self._texts(names)
-        if seen or len(set(names)) < len(names):
-            named = [self._new(some, seen) for some in named]
+        existing = self._texts(names)
+        if existing or len(set(names)) < len(names):
+            named = [self._without_existing(some, existing) for some in named]
         self._store(list(zip(named, unnamed, strict=True)))
         return names  # type: ignore[return-value]
 
@@ -142,7 +142,7 @@ class QueryInserter:
         return zip(*(columns.get(name) or repeat(same[name], size) for name in COLUMNS), strict=True)
 
     def _actions(self, some: UniformQueries, change: int) -> list[dict[str, Any]]:
-        """Stores the actions of the queries; a query that replaces another keeps the actions of that one."""
+        """The subscriptions for the actions of the queries. A query that replaces another keeps that one's actions."""
         going = [place for place, name in enumerate(some.names) if name not in self.replaced]
         names = [str(some.names[place]) for place in going]
         rows: list[dict[str, Any]] = []
@@ -159,12 +159,12 @@ class QueryInserter:
 
     # Names
 
-    def _named(self, some: UniformQueries, given: Sequence[UniformQueries]) -> UniformQueries:
-        """Queries without a name become q1, q2, ...; one registered before keeps its name."""
+    def _with_names(self, some: UniformQueries, given: Sequence[UniformQueries]) -> UniformQueries:
+        """Names unnamed queries q1, q2, ...; a query that is already registered keeps its name."""
         if some.first.name is not None:
             return some
         if self._unnamed is None:
-            self._unnamed, self._used = self._names_given()
+            self._unnamed, self._used = self._assigned_names()
         known, used = self._unnamed, self._used | {name for one in given for name in one.names}
         fresh = (f"q{i}" for i in count(len(known) + 1) if f"q{i}" not in used)
         for text in some.texts:
@@ -173,9 +173,9 @@ class QueryInserter:
                 self._used.add(known[text])
         return UniformQueries(some.first, [known[text] for text in some.texts], some.texts, some.constants, some.lines)
 
-    def _names_given(self) -> tuple[dict[str, str], set[str | None]]:
-        """Names of the active unnamed queries by text, and all names of the same form, including those of streams; read
-        once."""
+    def _assigned_names(self) -> tuple[dict[str, str], set[str | None]]:
+        """The names of the active unnamed queries by text, and all names of the same form, including those of
+        streams."""
         mine = "select text, name from queries where unnamed and dropped is null"
         known = {row.text: row.name for row in self.connection.execute(mine)}
         taken = " union ".join(f"select name from {table} where name like 'q%'" for table in ("queries", "streams"))
@@ -189,22 +189,23 @@ class QueryInserter:
             found |= {row.name: row.text for row in self.connection.execute(there, names=some)}
         return found
 
-    def _new(self, some: UniformQueries, seen: dict[str | None, str]) -> UniformQueries:
-        """Those that are not there yet, by their names; `seen` are the texts so far."""
+    def _without_existing(self, some: UniformQueries, existing: dict[str | None, str]) -> UniformQueries:
+        """The queries whose names are not registered yet; `existing` are the registered texts by name."""
         places = []
         for place, (name, text) in enumerate(zip(some.names, some.texts, strict=True)):
-            if name not in seen:
+            if name not in existing:
                 places.append(place)
-            elif seen[name] != text:
+            elif existing[name] != text:
                 kind = "feed" if some.first.published and some.first.feed else "query"
                 raise QueryError(f"the {kind} {name} already exists with a different definition")
-            seen[name] = text
+            existing[name] = text
         return some if len(places) == len(some) else some.at(places)
 
     # Shapes
 
     def _store_shapes(self, given: Iterable[AnyShape]) -> None:
-        """Queries of one kind come with the same object, so its address is looked up, not its hash."""
+        """Stores new shapes. Queries of one shape pass the same object, so shapes are looked up by identity, not by
+        hash."""
         new = {id(shape): shape for shape in given if id(shape) not in self._shapes}
         texts = {key: to_text(shape) for key, shape in new.items()}
         known = self._shape_ids(list(set(texts.values())))
@@ -212,7 +213,7 @@ class QueryInserter:
         for key, shape in new.items():
             if texts[key] not in known:
                 known[texts[key]] = self._next_shape()
-                rows.append((known[texts[key]], texts[key], *_described(shape)))
+                rows.append((known[texts[key]], texts[key], *_normal_form_and_signature(shape)))
             self._shapes[key] = shape, known[texts[key]]
         self.connection.insert_tuples("shapes", SHAPE_COLUMNS, rows)
 
@@ -224,7 +225,7 @@ class QueryInserter:
         return found
 
     def _next_shape(self) -> int:
-        """Other writers are kept out, so the numbers are ours to give."""
+        """The next shape id. Other writers are locked out, so it is free."""
         if self._shape_number < 0:
             self._shape_number = int(self.connection.scalar("select max(id) from shapes") or 0)
         self._shape_number += 1
@@ -232,19 +233,19 @@ class QueryInserter:
 
 
 def stored_shape(statement: CreateQuery) -> AnyShape:
-    """A feed query is resolved to its sources before it comes here."""
+    """The shape of a statement as stored. Feed queries have been resolved to their sources before."""
     assert not isinstance(statement.shape, FeedQuery)
     return statement.shape
 
 
 def bound_shape(statement: CreateQuery) -> Shape | Selection:
-    """The shape of a statement whose path, if it is one, is no constant."""
+    """The shape of a statement whose path, if any, is not a constant."""
     shape = stored_shape(statement)
     assert not isinstance(shape, Paths)
     return shape
 
 
-def _described(shape: AnyShape) -> tuple[str, str]:
+def _normal_form_and_signature(shape: AnyShape) -> tuple[str, str]:
     """The normal form and the signature of a shape."""
     if isinstance(shape, Paths):
         return PATHS, ""
@@ -254,7 +255,7 @@ def _described(shape: AnyShape) -> tuple[str, str]:
 
 
 def constants_json(constants: Sequence[tuple[Constant, ...]]) -> list[str]:
-    """Each as JSON, as `json.dumps` writes it."""
+    """The constants of each query as JSON, formatted as by `json.dumps`."""
     if len({len(row) for row in constants}) > 1:
         return list(map(json.dumps, constants))
     columns = [_column_json(column) for column in zip(*constants, strict=True)]

@@ -104,7 +104,7 @@ class CircuitBreaker:
             known.failures = 0
             if not known.in_flight:
                 del self.hosts[host]
-        elif known.until <= now:  # deliveries in flight when the breaker opened say nothing new
+        elif known.until <= now:  # deliveries in flight when the breaker opened do not count
             known.failures += 1
             if known.failures >= FAILURE_THRESHOLD:
                 known.until = now + backoff(known.failures - FAILURE_THRESHOLD + 3)

@@ -16,7 +16,7 @@ from fishweir.algebra.construct import element_text
 from fishweir.algebra.documents import BadDocument, new_parser, parse_document, tuple_to_document
 from fishweir.errors import QueryError
 
-NOWHERE = etree.XSLTAccessControl(  # the stubs do not know its arguments
+NOWHERE = etree.XSLTAccessControl(  # its arguments are missing in the stubs
     read_network=False,
     write_network=False,
     read_file=False,

@@ -14,7 +14,7 @@ from fishweir.algebra.feeds import FeedName, FeedQuery, RegisterFeed, Subscribe,
 from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, CreateStream, Schedule, StreamDefinition
 from fishweir.catalog.change import Change
 from fishweir.catalog.channels import ChannelSpec
-from fishweir.catalog.subscribers import SubscriptionRequest, standing
+from fishweir.catalog.subscribers import SubscriptionRequest, current_subscriptions
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.append import each_folder_once
 from fishweir.delivery.outputs.registry import Outputs
@@ -129,7 +129,7 @@ class FeedRegistration:
 
     def end_one(self, id: int) -> None:
         """Ends a subscription by its id."""
-        (query,) = [one.query for one in standing(self.change.connection, "subscriptions.id = :id", id=id)]
+        (query,) = [one.query for one in current_subscriptions(self.change.connection, "subscriptions.id = :id", id=id)]
         self.subscribers.end("id = :id", id=id)
         self._sweep(query)
 
@@ -145,9 +145,9 @@ class FeedRegistration:
             raise statement_error(statement, error.reason, quoted(statement, error.word), "output") from error
 
     def check_unsubscribed(self, name: str) -> None:
-        standing = [one for one in self.subscribers.of(self._query_of(name) or name) if not one.by_query]
-        if standing:
-            shown = "; ".join(subscription.text for subscription in standing[:3])
+        subscriptions = [one for one in self.subscribers.of(self._query_of(name) or name) if not one.by_query]
+        if subscriptions:
+            shown = "; ".join(subscription.text for subscription in subscriptions[:3])
             raise QueryError(f"the feed {name} has subscribers: {shown}; unsubscribe first")
 
     def drop(self, name: str) -> None:

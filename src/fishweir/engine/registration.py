@@ -44,7 +44,7 @@ from fishweir.algebra.path_queries import own_query
 from fishweir.algebra.simple_paths import xml_name
 from fishweir.algebra.uniform_queries import UniformQueries, group_uniform, uniform
 from fishweir.algebra.views import FeedError, Publication, reads
-from fishweir.catalog.change import CHUNK, Change, Living
+from fishweir.catalog.change import CHUNK, ActiveQuery, Change
 from fishweir.catalog.query_inserter import bound_shape
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.registry import Outputs
@@ -150,9 +150,9 @@ class Registration:
 
     def drop_many(self, names: Sequence[str]) -> None:
         """Drops queries in order. Those without readers, which are most, are dropped together."""
-        known = self.change.living(names)
-        read = self._read_names() if any(living.published for living in known.values()) else set()
-        plain: list[Living] = []
+        known = self.change.active(names)
+        read = self._read_names() if any(query.published for query in known.values()) else set()
+        plain: list[ActiveQuery] = []
         for name in names:
             found = known.pop(name, None)
             if found is None:
@@ -168,15 +168,15 @@ class Registration:
                 plain.append(found)
         self._drop_plain(plain)
 
-    def _drop_plain(self, some: Sequence[Living]) -> None:
+    def _drop_plain(self, some: Sequence[ActiveQuery]) -> None:
         if some:
-            self.change.drop_many([living.number for living in some])
-            gone = [living.name for living in some if living.published]
+            self.change.drop_many([query.number for query in some])
+            gone = [query.name for query in some if query.published]
             if gone:
                 self.feeds.forget()
                 self.published.forget(gone)
             if any(name.startswith(DERIVED) for name in self.streams):
-                self.published.sweep(self.change.sources_of(living.shape for living in some))
+                self.published.sweep(self.change.sources_of(query.shape for query in some))
 
     def _read_names(self) -> set[str]:
         """The names that have, or had, readers or subscribers."""

@@ -241,7 +241,7 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
     version, runs = catalog.version(), table.newest().states
     return EngineStatus(
         version,
-        catalog.living(0, version),
+        catalog.count_active(0, version),
         len(commits),
         sum(c.documents for c in commits),
         sum(c.matches for c in commits if c.completes < 0),

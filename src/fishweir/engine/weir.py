@@ -388,7 +388,7 @@ class Weir(Administration, Publishing, OnSpark):
     def _expire(self) -> None:
         """Drops expired queries, and activates those whose start has come."""
         now = self.clock()
-        if now >= self.catalog.next_due() and (self.catalog.expired(now) or self.catalog.beginning(now)):
+        if now >= self.catalog.next_due() and (self.catalog.expired(now) or self.catalog.has_due_start(now)):
             with self._registration() as registration:
                 registration.expire(now)
-                registration.change.begin(now)
+                registration.change.start_due(now)

@@ -7,7 +7,7 @@ from itertools import combinations, product
 import pytest
 from hypothesis import given
 
-from fishweir.algebra.joins import reduced, row_variables, nodes_named
+from fishweir.algebra.joins import nodes_named, reduced, row_variables
 from fishweir.algebra.nodes import Comparison, PatternNode, Slot, Step, VariableOutput
 from fishweir.papers.mmqjp.isomorphism import Structure, canonical
 from fishweir.papers.mmqjp.join_graph import UnsupportedJoin, to_join_graph, to_minor

@@ -20,7 +20,7 @@ class Call(NotRewindable):
 
     @staticmethod
     def check(arguments: Sequence[str]) -> None:
-        """Refuses a function that cannot be there. No module is imported for this."""
+        """Rejects a function that cannot exist, without importing its module."""
         (target,) = arguments
         module, _, name = target.partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), name)):

@@ -107,7 +107,7 @@ class Outputs:
         return Action(action.name, action.arguments, address, host, getattr(factory, "own", False))
 
     def _guard(self, name: str, arguments: Sequence[str], host: str, base: Path) -> None:
-        """Refuses functions, and all places but public hosts and allowed files, to statements of untrusted people."""
+        """Rejects functions, and all targets other than public hosts and allowed files, if the guard is on."""
         if not self.guard.on or name in self._own or not arguments:
             return
         if name == "call":
