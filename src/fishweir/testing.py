@@ -95,7 +95,7 @@ class Weir(EngineWeir):
     """A weir whose micro-batches run in the calling thread, each split into `parallelism` tasks."""
 
     parallelism = 1
-    runs_beside = False
+    uses_threads = False
     _last_runner: tuple[Runner, tuple[Any, ...]] | None = None
     """The runner of the last step, and what it depends on."""
 

@@ -154,7 +154,7 @@ UNKNOWN = [
     ),
     (
         "select R.x, T.x from R [range 5], S [range 5] where R.x = S.x",
-        ": there is no stream 'T' in the from clause, which has R, S",
+        ": there is no stream 'T' in the from clause (R, S)",
         "T.x from",
     ),
     ("select x from R sort by zz", ": 'sort by' is not supported: results come in the order of arrival", "sort by"),

@@ -96,7 +96,7 @@ def test_missing_value(value: Any, text: str) -> None:
 def test_missing_column_and_no_mapping() -> None:
     with pytest.raises(QueryError, match="row 2: there is no column 'v'"):
         list(render_rows("$v", [{"v": 1}, {"w": 1}]))
-    with pytest.raises(QueryError, match="row 1 is not a mapping"):
+    with pytest.raises(QueryError, match="row 1 must be a mapping"):
         list(render_rows("$v", [5]))  # type: ignore[list-item]
 
 

@@ -206,7 +206,9 @@ class Outbox:
             connection.execute("update outbox set upto = :upto where id = :id", upto=upto, id=row.id)
         return int(upto)
 
-    def note(self, given: Sequence[tuple[Delivery, int, int | None]], rejected: Sequence[Rejected] = ()) -> None:
+    def record_positions(
+        self, given: Sequence[tuple[Delivery, int, int | None]], rejected: Sequence[Rejected] = ()
+    ) -> None:
         """Records the progress of deliveries, and the position of each target at that point. `rejected` are results of
         the first delivery.
         """

@@ -95,7 +95,7 @@ class Attempt:
             upto = min(self.sent + at_once, end)
             self.position = opened.position()
             if self.position is not None or self.sent > delivery.sent:
-                self.sender.outbox.note([(delivery, self.sent, self.position)], self.skipped())
+                self.sender.outbox.record_positions([(delivery, self.sent, self.position)], self.skipped())
                 self._dead += len(self._rejected)
                 self._rejected.clear()
             payload = self._payload(content, slice(self.sent, upto))

@@ -84,7 +84,7 @@ class _Group:
 
     def _record_positions(self) -> None:
         try:
-            self.sender.outbox.note([(one.delivery, one.sent, one.position) for one in self.writings])
+            self.sender.outbox.record_positions([(one.delivery, one.sent, one.position) for one in self.writings])
         except Exception as error:
             self.failed += [self.sender.failed(writing, error) for writing in self.writings]
             self.writings = []

@@ -63,8 +63,8 @@ def bind_uniform(registration: Registration, given: UniformQueries) -> Iterator[
 
 
 def _bind_paths(registration: Registration, given: UniformQueries) -> Iterator[UniformQueries]:
-    """Paths stay constants if there are many, and if the stream does not declare the structure of its documents; else
-    each path has its own shape.
+    """Paths remain constants if there are many and the stream does not declare the structure of its documents;
+    otherwise, each path has its own shape.
     """
     first = registration.bind(given.one(0))
     assert isinstance(given.first.shape, Paths)

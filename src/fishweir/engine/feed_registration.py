@@ -1,7 +1,7 @@
 """Registration and subscription of feeds (RoSeS 3.1): sources by URL, materialized feeds, subscriptions.
 
-A fetched or materialized feed is a stream like any other. This module makes the checks that a parser cannot make: that
-the feeds exist, that the stylesheets compile, and that a dropped feed has no readers.
+A fetched or materialized feed is an ordinary stream. This module checks what a parser cannot check: that the feeds
+exist, that the stylesheets compile, and that a dropped feed has no readers.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class FeedRegistration:
         self.subscribers = change.subscribers
 
     def register(self, statement: RegisterFeed) -> None:
-        """Makes N a stream: of the content of a URL or file, or of the items of a published feed."""
+        """Creates the stream N: of the content of a URL or file, or of the items of a published feed."""
         place = statement.virtual or statement.url or ""
         if self.feeds.is_published(statement.name):
             raise statement_error(
-                statement, f"feed {statement.name}: there is already a feed of that name", statement.name, "as"
+                statement, f"feed {statement.name}: there is already a feed with this name", statement.name, "as"
             )
         if self.feeds.is_published(place):
             sheet = self._stylesheet(statement, statement.stylesheet)
@@ -151,7 +151,7 @@ class FeedRegistration:
             raise QueryError(f"the feed {name} has subscribers: {shown}; unsubscribe first")
 
     def drop(self, name: str) -> None:
-        """Drops a registered feed. Its items stay in the log, for earlier results."""
+        """Drops a registered feed. Its items remain in the log, for earlier results."""
         stream = self.streams.get(name)
         if stream is None:
             raise QueryError(f"there is no feed {name}")
@@ -160,11 +160,11 @@ class FeedRegistration:
         self.drop_stream(name)
 
     def drop_stream(self, name: str) -> None:
-        """Drops a stream without readers. Its items stay in the log, for earlier results."""
+        """Drops a stream without readers. Its items remain in the log, for earlier results."""
         if name not in self.streams:
             raise QueryError(f"there is no stream {name}")
         if self.streams[name].virtual == name:
-            raise QueryError(f"the stream {name} holds the results of a query: drop the query instead")
+            raise QueryError(f"the stream {name} contains the results of a query: drop the query instead")
         self.check_unsubscribed(name)
         readers = sorted(self._readers(name))
         if readers:

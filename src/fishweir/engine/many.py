@@ -37,5 +37,5 @@ def _subscriptions(text: str, now: float) -> list[Subscribe]:
     statements = parse_script(text, now)
     subscriptions = [statement for statement in statements if isinstance(statement, Subscribe)]
     if len(subscriptions) < len(statements):
-        raise QueryError(f"register_many takes either queries or subscriptions: {text[:80]}")
+        raise QueryError(f"register_many accepts only queries and subscriptions, and not both: {text[:80]}")
     return subscriptions

@@ -40,4 +40,4 @@ def _unknown(shape: Shape | Selection, preference: Preference) -> tuple[str, str
     if names is None:
         return None
     known = ", ".join(str(pattern) for pattern in tree.patterns)
-    return f"prefers {'/'.join(names)}, which is not one of its patterns: {known}", names[-1]
+    return f"prefers {'/'.join(names)}, which is not one of its patterns ({known})", names[-1]

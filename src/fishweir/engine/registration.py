@@ -1,7 +1,7 @@
 """Registration: binds statements against the catalog and stores them atomically.
 
-Binding checks what a parser cannot know: that sources and actions exist. A source that is not a declared stream but an
-existing file is declared implicitly.
+Binding checks what a parser cannot check: that sources and actions exist. A source that is an existing file instead of
+a declared stream is declared implicitly.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Registration:
         return [name]
 
     def drop_many(self, names: Sequence[str]) -> None:
-        """Drops queries in order. Those without readers, which are most, are dropped together."""
+        """Drops queries in order. Those without readers (most of them) are dropped together."""
         known = self.change.active(names)
         read = self._read_names() if any(query.published for query in known.values()) else set()
         plain: list[ActiveQuery] = []
@@ -158,7 +158,7 @@ class Registration:
             if found is None:
                 self._drop_plain(plain)
                 plain = []
-                self.change.drop(name)  # a paused query, or none
+                self.change.drop(name)  # a paused query, or an unknown name
                 continue
             if found.published and name in read:
                 self._drop_plain(plain)
@@ -212,11 +212,11 @@ class Registration:
     def _add_stream(self, statement: CreateStream) -> None:
         name, virtual = statement.stream.name, statement.stream.virtual
         if virtual != name and self.feeds.is_published(name):
-            raise QueryError(f"stream {name}: there is already a feed of that name")
+            raise QueryError(f"stream {name}: there is already a feed with this name")
         if virtual != name and name in self.published:
-            raise QueryError(f"stream {name}: there is already a published query of that name")
+            raise QueryError(f"stream {name}: there is already a published query with this name")
         if name not in self.streams and virtual != name and self.change.shape(name) is not None:
-            raise QueryError(f"stream {name}: there is already a query of that name")
+            raise QueryError(f"stream {name}: there is already a query with this name")
         if name.startswith(DERIVED) and virtual != name:
             raise QueryError(f"stream {name}: names with '{DERIVED}' are reserved for chained joins")
         if statement.stream.name not in self.streams:
@@ -268,7 +268,7 @@ class Registration:
             reason = f"cannot have this name: names with '{DERIVED}' are reserved for chained joins"
             raise self._refused(statement, reason)
         if statement.name in self.streams and not statement.published:
-            reason = f"query {statement.name}: there is already a stream of that name"
+            reason = f"query {statement.name}: there is already a stream with this name"
             raise statement_error(statement, reason, str(statement.name), "create")
         if statement.published and statement.feed is None:
             self.published.bind(statement, lambda: bound_shape(statement).sources)
@@ -338,11 +338,12 @@ class Registration:
             return self.outputs.resolved(action, self.base)
         except BadArgument as error:
             raise self._refused(
-                statement, f"cannot be taken: {error.reason}", quoted(statement, error.word), "do"
+                statement, f"has an invalid action: {error.reason}", quoted(statement, error.word), "do"
             ) from error
 
     def _declare(self, statement: CreateQuery, name: str) -> None:
-        """Declares a published query, or a file that a query names, as a stream of that name: a document, or tuples."""
+        """Declares a published query, or a file that a query names, as a stream with that name: a document, or
+        tuples."""
         if name == statement.name and statement.published:
             raise self._refused(statement, "reads itself", name)
         if self.published.declare(name, self.feeds.is_published(name)):
@@ -373,7 +374,8 @@ class Registration:
         return True
 
     def _declare_feed(self, name: str) -> bool:
-        """Declares a published query, a change stream or a URL that a query over feeds names as a feed of that name."""
+        """Declares a published query, a change stream or a URL that a query over feeds names as a feed with that
+        name."""
         if self.published.declare(name) or self._declare_changes(name):
             return True
         if not is_url(name):

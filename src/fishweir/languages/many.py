@@ -18,7 +18,7 @@ from fishweir.algebra.feeds import CreateFeed, to_query
 from fishweir.algebra.nodes import Constant, CreateQuery
 from fishweir.algebra.uniform_queries import UniformQueries, group_uniform
 from fishweir.errors import QueryError
-from fishweir.languages.bulk import Missing, Part, Row, compile_text, render_rows
+from fishweir.languages.bulk import BadValue, Part, Row, compile_text, render_rows
 from fishweir.languages.lexical import NAME, to_constant
 from fishweir.languages.script import parse_script, shared_cache
 from fishweir.languages.skeleton import Reader
@@ -50,7 +50,7 @@ class _Literal:
 
 
 def parse_rows(text: str, rows: Iterable[Row], now: float) -> Iterator[UniformQueries]:
-    """The queries of all rows, in order. QueryError names the row of an impossible value."""
+    """The queries of all rows, in order. Raises QueryError with the row of an invalid value."""
     text = text.strip().removesuffix(";").rstrip()
     source, done, columns = iter(rows), 0, list[str]()
     while chunk := list(islice(source, CHUNK)):
@@ -84,7 +84,7 @@ def _with_paths(
     for number, row in enumerate(rows, before):
         try:
             name, path = parts[1].of(row), parts[3].of(row)  # type: ignore[union-attr]
-        except (KeyError, TypeError, Missing):
+        except (KeyError, TypeError, BadValue):
             found = None  # the error is reported below
         else:
             whole = f"{head}{name}{between}{path}{behind}"
@@ -114,24 +114,24 @@ def _one_by_one(
     for rendered in render_rows(text, rows, columns, before):
         for statement in parse_script(rendered, now):
             if not isinstance(statement, CreateQuery) and (not isinstance(statement, CreateFeed) or statement.replace):
-                raise QueryError(f"register_many takes queries and feeds only: {rendered[:80]}")
+                raise QueryError(f"register_many accepts only queries and feeds, not: {rendered[:80]}")
             yield to_query(statement)
 
 
 def _uniform_rows(parts: Sequence[str | Part], rows: Sequence[Row], now: float) -> UniformQueries | None:
-    """The queries of some rows in columns; None if it is unknown whether they are alike."""
+    """The queries of some rows as columns; None if they might not be uniform."""
     try:
         outs: Outs = [part if isinstance(part, str) else part.all(rows) for part in parts]
-    except (KeyError, TypeError, Missing):
+    except (KeyError, TypeError, BadValue):
         return None
     first = "".join([out if isinstance(out, str) else out[0] for out in outs])
     statements = parse_script(first, now)
-    cut, slots, structural = shared_cache().slots(first) or (None, (), ())
-    if cut is None or len(statements) != 1 or shared_cache().find(first, 1, now) != statements[0]:
+    split, slots, structural = shared_cache().slots(first) or (None, (), ())
+    if split is None or len(statements) != 1 or shared_cache().find(first, 1, now) != statements[0]:
         return None
     places = list(pairwise(accumulate((len(o if isinstance(o, str) else o[0]) for o in outs), initial=0)))
-    named = next((i for i, part in enumerate(parts) if _is(part, "name") and places[i][0] == cut.named), -1)
-    literals = [_literal(first, parts, outs, places, span) for span in cut.spans()]
+    named = next((i for i, part in enumerate(parts) if _is(part, "name") and places[i][0] == split.named), -1)
+    literals = [_literal(first, parts, outs, places, span) for span in split.spans()]
     within = {i for literal in literals if literal is not None for i in literal.parts}
     if (
         named < 0

@@ -1,7 +1,7 @@
 """The clauses `distinct on`, `publish`, `pref`, `do`, `start`, `every`, `expire` of queries in all languages.
 
 A grammar imports the rules of `schedule.lark`, and its transformer inherits ScheduleTransformer, which produces
-Clauses. Times relative to now stay unresolved until `Clauses.schedule(now)`, so that a parsed query can be cached and
+Clauses. Times relative to now are not resolved before `Clauses.schedule(now)`, so that a parsed query can be cached and
 registered again later.
 """
 

@@ -36,8 +36,8 @@ from fishweir.languages.xscl.syntax import (
     StepSyntax,
     UnionSyntax,
     WindowSyntax,
+    is_self_step,
     optional_variables,
-    stays,
 )
 from fishweir.languages.xscl.trees import bind_joins
 from fishweir.languages.xscl.xpath import (
@@ -153,7 +153,7 @@ class XsclTransformer(ScheduleTransformer):
         return UnionSyntax(parts)
 
     def relative(self, first: StepSyntax, *steps: StepSyntax) -> RelativeSyntax:
-        return RelativeSyntax(first.name, steps if stays(first) else (first, *steps))
+        return RelativeSyntax(first.name, steps if is_self_step(first) else (first, *steps))
 
     def call(self, name: Token, *arguments: Any) -> CallSyntax:
         return CallSyntax(name, arguments)
