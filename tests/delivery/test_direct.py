@@ -140,7 +140,7 @@ def test_results_are_released_when_they_have_been_sent_and_read_again_by_a_retry
     weir.publish("S", ["<t><x>1</x></t>"])
     weir.step()
     contents = weir._delivery_service.sender.contents
-    assert not contents._kept
+    assert not contents._cache
     fails = False
     clock.advance(3600.0)
     weir.step()

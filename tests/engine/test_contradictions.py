@@ -157,8 +157,8 @@ UNKNOWN = [
         ": there is no stream 'T' in the from clause (R, S)",
         "T.x from",
     ),
-    ("select x from R sort by zz", ": 'sort by' is not supported: results come in the order of arrival", "sort by"),
-    ("select x from R order by zz", ": 'order by' is not supported: results come in the order of arrival", "order by"),
+    ("select x from R sort by zz", ": 'sort by' is not supported: results are in arrival order", "sort by"),
+    ("select x from R order by zz", ": 'order by' is not supported: results are in arrival order", "order by"),
     ("select x from R tablesample (5 percent)", ": 'tablesample' is not supported by this version", "tablesample"),
 ]
 

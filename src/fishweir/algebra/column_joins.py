@@ -1,6 +1,6 @@
 """SQL joins in normal form: a formula over the columns of several streams, as joins of templates.
 
-In: a Shape with a formula, whose paths begin with a step that says which block they read. Out: one join for each
+In: a Shape with a formula, whose paths begin with a step that names the block they read. Out: one join for each
 conjunction of the disjunctive normal form; a combination of tuples is one result, however many conjunctions hold.
 Within a conjunction, comparisons between blocks are edges; everything else belongs to its side.
 """
@@ -23,7 +23,7 @@ End = tuple[int, RelativePath]
 
 
 def in_block(block: int, path: RelativePath) -> RelativePath:
-    """The path of a column, prefixed with a step that says which block it reads."""
+    """The path of a column, prefixed with a step that names the block it reads."""
     return (Step(str(block), "item"), *path)
 
 

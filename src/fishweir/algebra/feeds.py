@@ -42,7 +42,7 @@ WHOLE = "_"
 
 @dataclass(frozen=True, slots=True)
 class VariableCondition:
-    """`$x[...]`: holds for the items that come through the feed or union named $x."""
+    """`$x[...]`: a condition on the items of the feed or union named $x."""
 
     variable: str
     formula: Formula
@@ -50,8 +50,8 @@ class VariableCondition:
 
 @dataclass(frozen=True, slots=True)
 class FeedJoin:
-    """`join WINDOW on (...) with $x[condition]`. Paths of the condition begin with a step that says whose they are, the
-    item's (block 0) or those of an item of the window (block 1); see `column_joins.in_block`."""
+    """`join WINDOW on (...) with $x[condition]`. Paths of the condition begin with a step that names the block: 0 for
+    the item, 1 for an item of the window; see `column_joins.in_block`."""
 
     window: SideWindow
     secondary: FeedUnion | FeedName

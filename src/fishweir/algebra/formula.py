@@ -1,8 +1,8 @@
 """Boolean conditions on one item: atoms under and, or, not, and their normal forms.
 
-An atom compares what is at a path of the item (relative to its document element; the empty path is
-the whole item) with a constant, or with another path. Conditions on an absent or NULL value are
-false, and their negation is true: an item either satisfies an atom or it does not.
+An atom compares the value at a path of the item (relative to its document element; the empty path is the whole item)
+with a constant, or with another path. Conditions on an absent or NULL value are false, and their negation is true: an
+item either satisfies an atom or it does not.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The naive evaluator of joins: tries every combination of documents and embeddings. Obviously correct, never fast.
 
 In: a join's shape, its constants, the documents of each block's source in arrival order. Out: one result for each
-combination of documents and each binding of the variables that a result is over. With t the time of the newest
-document, each other document must be in its own window at t: at most the window's seconds before t, or among the newest
-rows of its stream, as seen from each of the newest documents.
+combination of documents and each binding of the result's variables. With t the time of the newest document, each other
+document must be in its own window at t: at most the window's seconds before t, or among the newest rows of its stream,
+as seen from each of the newest documents.
 
 For semi-joins that collect, in: a selection with joins, its constants, the items of all sources with their arrival
 times. Out: the items that are results, each with everything it joins in its windows when it arrives. Every join

@@ -210,11 +210,9 @@ def _in_order(template: Template | Predicate) -> Template:
 def row_variables(shape: Shape, side: int) -> tuple[str, ...]:
     """One variable for each node of a side in the result, in preorder."""
     block = named(shape.blocks[side].pattern, f"_n{side}")
-    wanted = {*edge_variables(shape, side), *shape.output_variables}
+    names = {*edge_variables(shape, side), *shape.output_variables}
     chosen = reduced(block, nodes_named(block, set(edge_variables(shape, side))))
-    return tuple(
-        node.variables[0] for node in block.walk() if id(node) in chosen or wanted.intersection(node.variables)
-    )
+    return tuple(node.variables[0] for node in block.walk() if id(node) in chosen or names.intersection(node.variables))
 
 
 def edge_variables(shape: Shape, side: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from fishweir.algebra.values import to_timestamp
 
 SIMILAR = 0.5
-"""The minimum Jaccard similarity of two word sets, unless a query gives another."""
+"""The minimum Jaccard similarity of two word sets, unless a query specifies another."""
 
 _WORD = re.compile(r"\w+")
 _LINK = re.compile(r"\bhttps?://[^\s<>\"']+", re.IGNORECASE)

@@ -82,7 +82,7 @@ def resolve(name: str, find: Definitions, memo: MutableMapping[str, Resolved] | 
     for feed in dependencies(name, find):
         if feed not in known:
             publication = find(feed)
-            assert publication is not None, "dependencies gives publications only"
+            assert publication is not None, "dependencies returns only publications"
             known[feed] = _resolved(feed, publication, find, known)
     return known[name]
 

@@ -32,7 +32,7 @@ class Rows(list[Any]):
 
 class Connection(ABC):
     place: str
-    """Where the database is, for messages."""
+    """The location of the database, for messages."""
 
     @abstractmethod
     def execute(self, statement: str, **values: Any) -> Rows: ...

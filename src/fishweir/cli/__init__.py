@@ -68,8 +68,8 @@ def main() -> None:
     """
     gc.set_threshold(200_000, 20, 20)
     atexit.register(gc.freeze)
-    asked = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
-    application([asked] if asked in COMMANDS else COMMANDS)(prog_name="fishweir")
+    command = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
+    application([command] if command in COMMANDS else COMMANDS)(prog_name="fishweir")
 
 
 app = application(COMMANDS)

@@ -64,10 +64,10 @@ def second_sources(matches: Shape | Selection) -> tuple[Source, ...]:
 
 
 def first_documents(
-    rows: pa.Table, expansion: Expansion, wanted: frozenset[int]
+    rows: pa.Table, expansion: Expansion, queries: frozenset[int]
 ) -> Iterator[tuple[DocumentKey, float]]:
     """The documents of the first side in the results of some queries, with the times of the results."""
-    at, _ = expansion.queries(rows, np.array(sorted(wanted), dtype=np.int64))
+    at, _ = expansion.queries(rows, np.array(sorted(queries), dtype=np.int64))
     chosen = rows.take(pa.array(np.unique(at)))
     entries = entries_of(chosen)
     columns = ("stream", "document", "side", "each", "timestamp", "other_streams")

@@ -220,9 +220,9 @@ class Backfills:
 
     def _between(self, read: Iterable[Source], start: float, live: Mapping[str, int]) -> tuple[Offsets, Offsets]:
         """For the streams that queries read, the last entries before their start and before their first micro-batch."""
-        begin, upto, wanted = Offsets(), Offsets(), set(read)
+        begin, upto, sources = Offsets(), Offsets(), set(read)
         for id, stream in self.catalog.streams().values():
-            if wanted.intersection(sources_of(stream)):
+            if sources.intersection(sources_of(stream)):
                 upto[str(id)] = live.get(str(id), 0)
                 begin[str(id)] = min(_before(open_log(self.home.streams, id), start), upto[str(id)])
         return begin, upto

@@ -76,11 +76,11 @@ class MakeUp:
         return self._done[id]
 
     def _append(self, log: StreamLog, id: int, commit: Commit, numbers: list[int]) -> int:
-        wanted = np.array(numbers)
+        shed = np.array(numbers)
         tables = []
         for first, batch in log.read(numbers[0] - 1, numbers[-1]):
             own = np.arange(first, first + batch.num_rows)
-            rows = np.flatnonzero(np.isin(own, wanted))
+            rows = np.flatnonzero(np.isin(own, shed))
             tables.append(_with_new_arrival(log, batch.take(pa.array(rows)), own[rows].tolist(), self.clock()))
         *_, total = log.newest(CURSOR) or (0, 0, 0)
         cursor = {CURSOR: [commit.batch, numbers[-1], total + len(numbers)]}

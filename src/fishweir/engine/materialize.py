@@ -161,11 +161,11 @@ class Materializer:
             if target.absences:
                 self._wait(target, target.absences, commit)
         reading = [target for target in reading if not target.absences]
-        wanted = frozenset().union(*(target.numbers for target in reading))
+        numbers = frozenset().union(*(target.numbers for target in reading))
         found: dict[int, list[Result]] = defaultdict(list)
-        if wanted:
+        if numbers:
             with self.reader.spent.counting(commit.batch, commit.documents, published=True):
-                for number, result in self.reader.read(self.table, commit, np.array(sorted(wanted), dtype=np.int64)):
+                for number, result in self.reader.read(self.table, commit, np.array(sorted(numbers), dtype=np.int64)):
                     found[number].append(result)
         count = 0
         for target in reading:

@@ -75,7 +75,7 @@ class InTask:
 
 @lru_cache(maxsize=4)
 def _reader(home: str, id: str, address: str) -> ResultReader:
-    """A reader, cached by the process of a task, so that later tasks know the queries that it has looked up."""
+    """A reader, cached in the process of a task, so that later tasks reuse the queries that it has looked up."""
     return reader_of(Home(home), Catalog(address, id, is_new=False))
 
 

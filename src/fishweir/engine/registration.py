@@ -342,8 +342,7 @@ class Registration:
             ) from error
 
     def _declare(self, statement: CreateQuery, name: str) -> None:
-        """Declares a published query, or a file that a query names, as a stream with that name: a document, or
-        tuples."""
+        """Declares a published query or a file that a query names as a stream with that name."""
         if name == statement.name and statement.published:
             raise self._refused(statement, "reads itself", name)
         if self.published.declare(name, self.feeds.is_published(name)):
@@ -374,8 +373,7 @@ class Registration:
         return True
 
     def _declare_feed(self, name: str) -> bool:
-        """Declares a published query, a change stream or a URL that a query over feeds names as a feed with that
-        name."""
+        """Declares a published query, a change stream or a URL that a query over feeds names as a feed."""
         if self.published.declare(name) or self._declare_changes(name):
             return True
         if not is_url(name):

@@ -109,7 +109,7 @@ class ScheduleTransformer(Transformer[Token, Any]):
         return tuple(_names(pattern) for pattern in (first, *rest[1::2]))
 
     def preferred(self, path: Token, op: Token, literal: Token) -> Score:
-        """Documents that satisfy a condition come first."""
+        """A preference for documents that satisfy a condition."""
         return Score((), 1.0, _value_condition((), path, op, literal))
 
     def do_clause(self, keyword: Token, action: Action) -> tuple[str, Any, int]:

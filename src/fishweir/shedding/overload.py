@@ -141,8 +141,8 @@ class Overload:
         if not self.shedding:
             return None
         room = AIM * self.latency - constructing * output
-        meanwhile = min(passed, self.latency) * (1 + room / (AIM * self.latency)) if constructing else 0.0
-        seconds = max(0.0, room, meanwhile)
+        until_next = min(passed, self.latency) * (1 + room / (AIM * self.latency)) if constructing else 0.0
+        seconds = max(0.0, room, until_next)
         leaving_out = min(median(self._left_out or [0.0]), matching)
         return Budget(seconds, matching, output, leaving_out, self.realized)
 

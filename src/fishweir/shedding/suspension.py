@@ -44,7 +44,7 @@ Saved = tuple[float, float]
 @dataclass(frozen=True, slots=True)
 class PreferenceGroup:
     """Queries over one stream with one shape and preference (None for none), and their total number of subscribers.
-    `taken` says whether their outputs are consumed immediately, by a delivery or by a query over them.
+    `taken` tells whether their outputs are consumed immediately, by a delivery or by a query over them.
     """
 
     preference: Preference | None

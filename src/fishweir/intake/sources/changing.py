@@ -55,7 +55,7 @@ class ChangingSource:
         self._saved_in = log.folder / "snapshot.json"
         self._state = load_snapshot(self._saved_in)
         self._unsaved = replay(self._state, log, self._reader)
-        self._seen: Version | None = None
+        self._last_version: Version | None = None
         self._bad_rows: set[str] = set()
         self._left: list[Arrival] = []
         self._left_of: Version = (0, 0)
@@ -82,7 +82,7 @@ class ChangingSource:
         """Records the changes of a new version, unless the file is still being written."""
         before = os.stat(self.path)
         version = before.st_mtime_ns, before.st_size
-        if version == self._seen:
+        if version == self._last_version:
             self.trouble = None
             return
         text, after = self.path.read_bytes(), os.stat(self.path)
@@ -90,7 +90,7 @@ class ChangingSource:
         if version != (after.st_mtime_ns, after.st_size):
             return
         self._left, self._left_of = self._arrivals(text, version), version
-        self._seen = None if abs(time.time_ns() - version[0]) < SETTLE_NS else version
+        self._last_version = None if abs(time.time_ns() - version[0]) < SETTLE_NS else version
 
     def _arrivals(self, text: bytes, version: Version) -> list[Arrival]:
         """Inserts and updates in the order of the file, then deletes, then problems of a version that are not reported

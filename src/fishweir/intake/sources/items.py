@@ -201,8 +201,8 @@ def attributes(
         "content": [text for text in contents if text != summary] if summary else contents[1:],
     }
     others = {xml_name(k): v for k, v in entry.items() if k not in HANDLED and not k.endswith(("_detail", "_parsed"))}
-    whence = {"channel": _text(channel, "title"), "channel_url": url}
-    pairs = [*single.items(), *((n, v) for n, vs in several.items() for v in vs), *others.items(), *whence.items()]
+    origin = {"channel": _text(channel, "title"), "channel_url": url}
+    pairs = [*single.items(), *((n, v) for n, vs in several.items() for v in vs), *others.items(), *origin.items()]
     yield from ((name, fit) for name, value in pairs if isinstance(value, str) and (fit := _xml_text(value)))
     for link in entry.get("links", ()):
         if link.get("rel") == "enclosure" and link.get("href"):

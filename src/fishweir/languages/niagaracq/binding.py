@@ -268,7 +268,7 @@ def _constant(token: Token, kind: LiteralKind) -> Constant:
 
 
 def spaced(content: tuple[Part | Token, ...]) -> list[Part | Token]:
-    """Bare text with one space where it had any next to its neighbors, and none at the ends of the tag."""
+    """The content with white space between bare text and its neighbors reduced to one space, and none at the ends."""
     parts: list[Part | Token] = []
     for index, part in enumerate(content):
         if isinstance(part, Token) and part.type == "OUT_TEXT":

@@ -240,7 +240,7 @@ def _operator(token: Token) -> str:
 def _condition(token: Token, share: Token | None) -> Condition:
     """The condition on texts for a keyword. Raises Rejected if it does not accept a share."""
     condition = condition_written(token)
-    assert condition is not None, "the grammar knows the registry's keywords only"
+    assert condition is not None, "the grammar accepts only registered keywords"
     if share is not None and condition.share is None:
         raise Rejected(f"'{token}' does not take a share of words: expected quoted text", start_of(share))
     return condition

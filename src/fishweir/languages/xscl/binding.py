@@ -221,8 +221,8 @@ class Binder:
         """The parts of `path KEYWORD 'constant'`, checked."""
         word, left, right = condition.op, condition.left, condition.right
         on_texts = None if word is None else condition_written(word)
-        assert on_texts is not None, "the grammar knows the registry's keywords only"
-        assert right is not None, "the grammar gives it with the keyword"
+        assert on_texts is not None, "the grammar accepts only registered keywords"
+        assert right is not None, "the grammar requires it after the keyword"
         if isinstance(left, Token):
             raise Rejected(f"expected {self.operand} before '{word}'", at(left))
         if not isinstance(right, Token) or right.type != "STRING":

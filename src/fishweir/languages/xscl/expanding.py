@@ -236,7 +236,7 @@ def _all(conditions: Iterable[ConditionSyntax]) -> list[Conjunction]:
 
 def _comparison(comparison: ComparisonSyntax, positive: bool) -> list[Conjunction]:
     """The alternatives of a comparison: it holds if one of the alternatives of its operands does, and fails if none
-    does. A comparison that leads up is left as it is, for the node that it belongs to.
+    does. A comparison that leads up is left unchanged, for the node that it belongs to.
     """
     if is_led(comparison):
         return [(comparison if positive else NotSyntax(_first(comparison), comparison),)]
