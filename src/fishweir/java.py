@@ -83,8 +83,7 @@ def probe(executable: Path) -> Java:
 
 
 def _from_release_file(executable: Path) -> Java | None:
-    """The properties in the `release` file of a JDK, if complete: running Java to query them takes a third of a
-    second."""
+    """The properties in the `release` file of a JDK, if complete: running Java takes a third of a second."""
     home = executable.parents[1]
     try:
         release = dict(re.findall(r'^(\w+)="(.*)"$', (home / "release").read_text(), re.MULTILINE))

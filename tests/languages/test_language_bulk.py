@@ -89,7 +89,9 @@ def test_bad_name(name: str) -> None:
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf"), pd.NA, pd.NaT])
 @pytest.mark.parametrize("text", ["$v", "'$v'", "create $v where"])
 def test_missing_value(value: Any, text: str) -> None:
-    with pytest.raises(QueryError, match="row 2: the (value of the )?column 'v' (has no value|is not a finite number)"):
+    with pytest.raises(
+        QueryError, match=r"row 2: the (value of the )?column 'v' (has no value|is not a finite number)"
+    ):
         list(render_rows(text, [{"v": "x"}, {"v": value}]))
 
 

@@ -23,8 +23,7 @@ T = TypeVar("T")
 
 
 def _by_identity(function: Callable[[Shape], T]) -> Callable[[Shape], T]:
-    """Caches a function of a shape by object identity: hashing a whole shape for each result takes longer than most
-    uses of the value."""
+    """Caches a function of a shape by object identity: hashing a shape for each result would take too long."""
     cache: dict[int, tuple[Shape, T]] = {}
 
     def look_up(shape: Shape) -> T:

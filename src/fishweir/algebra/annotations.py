@@ -63,8 +63,7 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class _Conjunction:
-    """A conjunction of a join's condition: `item` and `other` are its conditions on the item and on the window's items
-    alone."""
+    """A conjunction of a join's condition; `item` and `other` are its conditions on either side alone."""
 
     join: int
     item: Formula
@@ -137,8 +136,7 @@ def _by_conjunctions(
 def _matched(
     filters: Sequence[Filter], slots: list[SlotPlace]
 ) -> tuple[tuple[Predicate, ...], tuple[tuple[int, ...], ...]]:
-    """The predicates of a side's filters and the sides their items must match; appends the positions of their
-    constants."""
+    """The predicates of a side's filters, and the sides their items must match. Appends to `slots`."""
     found = []
     for part in filters:
         for predicate, places in to_predicates(part.source, part.formula):
@@ -150,8 +148,7 @@ def _matched(
 def _edges(
     own: _Conjunction, side: int, paths: list[dict[RelativePath, int]], slots: list[SlotPlace]
 ) -> Iterator[Edge]:
-    """The edges between the items and a window. Adds the values that they compare and the positions of their
-    thresholds."""
+    """The edges between the items and a window. Adds compared values to `paths` and thresholds to `slots`."""
     for literal in own.between:
         atom, share = stripped(literal.atom), -1
         assert isinstance(atom.right, tuple)

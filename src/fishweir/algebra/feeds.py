@@ -101,8 +101,7 @@ class Selection:
     output: ColumnsOutput | None = None
     slots: tuple[Slot, ...] = ()
     columns: bool = False
-    """Whether each path is a column: if a document has several nodes at a path, only the first counts. Otherwise, any
-    may match."""
+    """Whether each path is a column: of several nodes at a path, only the first counts. Otherwise, any may match."""
     joins: tuple[Annotation, ...] = ()
     distinct: Distinct | None = None
     """Which of the items are results. All annotated items are."""
@@ -195,9 +194,9 @@ def to_filters(query: FeedQuery, views: Views) -> tuple[Filter, ...]:
     """Pushes selections through unions and views to the sources; a source that occurs twice is kept twice. The result
     contains the primary feeds, each with the joins on its variables; `join_filters` has the inputs of the joins.
     """
-    known = set(variables_of(query))
+    variables = set(variables_of(query))
     for condition in query.where:
-        if condition.variable not in known:
+        if condition.variable not in variables:
             raise QueryError(f"the variable ${condition.variable} does not name a feed of the from clause")
     return _pushed(query.main, query.where, views, query.joins)
 

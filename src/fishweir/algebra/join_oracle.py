@@ -246,13 +246,15 @@ def _window(
 ) -> list[Arrival]:
     """The content of the window when the item arrives, oldest first, without the item itself."""
     time = item.document.timestamp
-    there = [
+    in_window = [
         one
         for one in arrivals
         if one is not item and one.arrived <= item.arrived and one.document.timestamp <= time
         if any(_passes(part, constants, one) for part in join.filters)
     ]
-    there.sort(key=lambda one: one.order)
+    in_window.sort(key=lambda one: one.order)
     assert join.window.end is not None, "a feed's window has a length"
     reach = float(constants[join.window.end.index])
-    return there[-int(reach) :] if join.window.rows else [o for o in there if time - o.document.timestamp <= reach]
+    return (
+        in_window[-int(reach) :] if join.window.rows else [o for o in in_window if time - o.document.timestamp <= reach]
+    )

@@ -201,8 +201,7 @@ def in_order(edges: set[Edge]) -> tuple[Edge, ...]:
 
 
 def _in_order(template: Template | Predicate) -> Template:
-    """The template with its outputs in canonical order: a result refers to a set of nodes, regardless of their order in
-    the text."""
+    """The template with sorted outputs: the order of a result's nodes in the text is irrelevant."""
     assert isinstance(template, Template)
     return replace(template, outputs=tuple(sorted(template.outputs)))
 

@@ -233,8 +233,7 @@ class Shape:
     alternatives: tuple[Shape, ...] = ()
     """Shapes with the same sources, output and windows: the query also matches if one of them does."""
     unless: Unless | None = None
-    """For the first block of `NOT FOLLOWED BY`: its documents are published once it is certain that they have no
-    match."""
+    """For the first block of `NOT FOLLOWED BY`: its documents are published once they can no longer have a match."""
     distinct: Distinct | None = None
     """For queries over one document: which of the selected documents yield results."""
 

@@ -219,8 +219,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """A template or predicate and the mapping back to the query: node of each variable, index of the constant for each
-    slot."""
+    """A template or predicate, and the mapping back: node of each variable, index of each slot's constant."""
 
     template: Template | Predicate
     variables: tuple[tuple[str, int], ...]
@@ -324,8 +323,7 @@ class _Reading:
 
     @cached_property
     def conditions(self) -> dict[str, list[tuple[str, str]]]:
-        """By variable, the conditions, each as its operator (with the variable on the left) and the type of its
-        constant."""
+        """The conditions by variable: the operator, with the variable on the left, and the type of the constant."""
         found: dict[str, list[tuple[str, str]]] = {}
         for c in self.shape.conditions:
             found.setdefault(c.left, []).append((c.op, c.right.type if isinstance(c.right, Slot) else ""))
@@ -354,11 +352,11 @@ def _flatten(node: PatternNode, parent: int, reading: _Reading, order: list[Patt
 
 def _needed(children: tuple[PatternNode, ...], reading: _Reading) -> list[PatternNode]:
     """The children, without those whose existence is implied by another child."""
-    kept = list(children)
+    needed = list(children)
     for child in children:
-        if any(other is not child and _implied(child, other, reading) for other in kept):
-            del kept[next(i for i, one in enumerate(kept) if one is child)]
-    return kept
+        if any(other is not child and _implied(child, other, reading) for other in needed):
+            del needed[next(i for i, one in enumerate(needed) if one is child)]
+    return needed
 
 
 def _implied(node: PatternNode, other: PatternNode, reading: _Reading) -> bool:

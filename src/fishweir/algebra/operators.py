@@ -44,8 +44,7 @@ class Condition:
     selectivity: float = 0.05
     """The estimated share of values that satisfy it, if there are no statistics."""
     share: float | None = None
-    """The default share of a condition that takes one, such as `similar(0.8)`. Its constant is then
-    `share<tab>text`."""
+    """The default share of a condition that takes one (`similar(0.8)`). Its constant is then `share<tab>text`."""
     joins: bool = False
     """Whether annotation joins can use this condition to compare an item with one in the window."""
 
@@ -81,13 +80,13 @@ def add_condition(condition: Condition) -> None:
     word = condition.written
     if not _KEYWORD.fullmatch(word) or word in _RESERVED:
         raise QueryError(f"'{word}' cannot be the keyword of a condition: expected one word that is not in use yet")
-    known, owner = _CONDITIONS.get(condition.name), _KEYWORDS.get(word)
-    if condition.name in COMPARE or condition.name == "exists" or known in BUILT_IN:
+    existing, owner = _CONDITIONS.get(condition.name), _KEYWORDS.get(word)
+    if condition.name in COMPARE or condition.name == "exists" or existing in BUILT_IN:
         raise QueryError(f"the condition '{condition.name}' is built in and cannot be replaced")
     if owner is not None and owner.name != condition.name:
         raise QueryError(f"'{word}' is already the keyword of the condition '{owner.name}'")
-    if known is not None:
-        del _KEYWORDS[known.written]
+    if existing is not None:
+        del _KEYWORDS[existing.written]
     _CONDITIONS[condition.name] = _KEYWORDS[word] = condition
     keywords.cache_clear()
 

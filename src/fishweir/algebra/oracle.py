@@ -78,8 +78,8 @@ def selects(selection: Selection, constants: Sequence[Constant], source: Source,
 
 
 def item_holds(formula: Formula, constants: Sequence[Constant], root: Element, columns: bool = False) -> bool:
-    """Whether an item satisfies a formula. Any value at an atom's path may satisfy it; a column (SQL) has one value,
-    the first."""
+    """Whether an item satisfies a formula. Any value at a path may satisfy an atom; a column has only its first
+    value."""
     match formula:
         case And(parts):
             return all(item_holds(part, constants, root, columns) for part in parts)
@@ -127,8 +127,7 @@ def holds(condition: Comparison, binding: Binding, constants: Sequence[Constant]
 
 @dataclass(frozen=True, slots=True)
 class TreePlace:
-    """An element that a pattern node may bind. An element above a split has only a name; the document element is bound
-    in its place."""
+    """An element that a pattern node may bind. For one above a split, the document element is bound instead."""
 
     name: str
     namespace: str
@@ -143,8 +142,7 @@ class TreePlace:
 
 
 def embeddings(pattern: PatternNode, document: Document, constants: Sequence[Constant] = ()) -> Iterator[Binding]:
-    """All embeddings of the pattern in the document, starting at its element or at one above it. Absences are compared
-    with the constants."""
+    """All embeddings of the pattern in the document, from its element or one above it; `constants` are for absences."""
     places = [_tree(document.root)]
     for name in reversed(document.context):
         places.append(TreePlace(name, "", places[0].node, (places[-1],)))

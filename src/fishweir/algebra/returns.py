@@ -49,8 +49,7 @@ class ForOutput:
 
 @dataclass(frozen=True, slots=True)
 class ReturnOutput:
-    """The outermost return clause: one result for each binding of these variables, even if its parts do not use
-    them."""
+    """The outermost return clause: one result per binding of these variables, even of those its parts do not use."""
 
     variables: tuple[str, ...]
     parts: tuple[Output, ...]

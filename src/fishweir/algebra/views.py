@@ -78,13 +78,13 @@ def resolve(name: str, find: Definitions, memo: MutableMapping[str, Resolved] | 
     """The sources of a published feed. Raises QueryError for a cycle or an unknown feed. `memo` caches resolved feeds;
     after changing a definition, remove the feeds that `readers` returns.
     """
-    known = {} if memo is None else memo
+    resolved = {} if memo is None else memo
     for feed in dependencies(name, find):
-        if feed not in known:
+        if feed not in resolved:
             publication = find(feed)
             assert publication is not None, "dependencies returns only publications"
-            known[feed] = _resolved(feed, publication, find, known)
-    return known[name]
+            resolved[feed] = _resolved(feed, publication, find, resolved)
+    return resolved[name]
 
 
 def dependencies(name: str, find: Definitions) -> list[str]:
@@ -134,7 +134,9 @@ def readers(name: str, published: MutableMapping[str, Publication]) -> set[str]:
     return found
 
 
-def _resolved(name: str, publication: Publication, find: Definitions, known: MutableMapping[str, Resolved]) -> Resolved:
+def _resolved(
+    name: str, publication: Publication, find: Definitions, resolved: MutableMapping[str, Resolved]
+) -> Resolved:
     """Resolves one level: the feed's own slots and joins, followed by those of each view it reads."""
     query, constants = publication.query, list(publication.constants)
     inner: list[Annotation] = []
@@ -144,35 +146,35 @@ def _resolved(name: str, publication: Publication, find: Definitions, known: Mut
         inner_query = find(read)
         if inner_query is None or inner_query.query.distinct is not None:
             return None
-        if query.distinct is not None and known[read].joins:
+        if query.distinct is not None and resolved[read].joins:
             return None
         if read not in moved:
             by, after = len(constants), len(query.joins) + len(inner)
-            moved[read] = tuple(_moved(f, by, after) for f in known[read].filters)
-            inner.extend(_annotation(join, by) for join in known[read].joins)
-            constants.extend(known[read].constants)
+            moved[read] = tuple(_moved(f, by, after) for f in resolved[read].filters)
+            inner.extend(_annotation(join, by) for join in resolved[read].joins)
+            constants.extend(resolved[read].constants)
         return moved[read]
 
     def held(read: str) -> tuple[Filter, ...] | None:
-        return None if read in known and known[read].joins else views(read)
+        return None if read in resolved and resolved[read].joins else views(read)
 
     def secondary(join: FeedJoin) -> Annotation:
         return Annotation(join.window, join_filters(query, join, held), join.variable, join.condition)
 
-    size = sum(len(known[leaf.name].filters) if leaf.name in known else 1 for leaf, _ in leaves(query.main))
+    size = sum(len(resolved[leaf.name].filters) if leaf.name in resolved else 1 for leaf, _ in leaves(query.main))
     if size > LARGEST:
         raise QueryError(f"the feed '{name}' expands to {size:,} sources with conditions, more than {LARGEST:,}")
     filters, own = to_filters(query, views), tuple(secondary(join) for join in query.joins)
-    _check_annotations(query, known)
+    _check_annotations(query, resolved)
     return Resolved(filters, tuple(constants), (*own, *inner))
 
 
-def _check_annotations(query: FeedQuery, known: MutableMapping[str, Resolved]) -> None:
+def _check_annotations(query: FeedQuery, resolved: MutableMapping[str, Resolved]) -> None:
     """Rejects conditions on annotations: conditions are evaluated on the original items, which have none yet."""
     asking = {c.variable for c in query.where for path in paths_of(c.formula) if path and path[0].name == ANNOTATION}
     joined = {join.variable for join in query.joins}
     for leaf, variables in leaves(query.main):
-        inner = leaf.name in known and known[leaf.name].joins
+        inner = leaf.name in resolved and resolved[leaf.name].joins
         if asking.intersection(variables) and (inner or joined.intersection(variables)):
             reason = "conditions are checked before an item is annotated, so they cannot refer to its annotation"
             feed = leaf.name if inner else "FEED"

@@ -190,8 +190,7 @@ class Catalog:
                     yield number, normal.template, constants_of(normal, bound)
 
     def segments(self, after: int) -> list[tuple[int, int, int, str, str]]:
-        """The segments that registrations after a change have written: after, upto, size, plan, requested
-        strategies."""
+        """The segments written by registrations after a change: after, upto, size, plan, requested strategies."""
         select = "select after, upto, size, plan, asked from segments where after >= :after order by after"
         with self.database.connect() as connection:
             return [tuple(row) for row in connection.execute(select, after=after)]

@@ -53,8 +53,8 @@ class Change:
         definition = json.dumps(to_json(statement.stream))
         name = statement.stream.name
         self.take(0)
-        there = "select text, definition from streams where name = :name and dropped is null"
-        row = self.connection.execute(there, name=name).first()
+        select = "select text, definition from streams where name = :name and dropped is null"
+        row = self.connection.execute(select, name=name).first()
         if row is None:
             self.adding.use(name)
             added = self.take(1)

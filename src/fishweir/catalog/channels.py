@@ -19,8 +19,7 @@ _CHANNEL = ("id", "key", "target", "output", "arguments", "stylesheet", "every",
 
 
 class ChannelSpec(NamedTuple):
-    """How results are delivered. `own` is the name of the query if its deliveries are separate from those of other
-    queries."""
+    """How results are delivered. `own` is the name of the query if its deliveries are separate from others."""
 
     action: Action
     schedule: Schedule
@@ -44,8 +43,8 @@ class Channels:
         new = {key: place for place, key in enumerate(keys) if key not in self._cache}
         if new:
             found = self._ids("channels", "key", list(new))
-            there = [(found[key], specs[at].schedule.every, anchors[at]) for key, at in new.items() if key in found]
-            self._set_timers(there)
+            existing = [(found[key], specs[at].schedule.every, anchors[at]) for key, at in new.items() if key in found]
+            self._set_timers(existing)
             missing = [(key, specs[at], anchors[at]) for key, at in new.items() if key not in found]
             self._cache |= found | self._create(missing)
         return [self._cache[key] for key in keys]
@@ -85,13 +84,13 @@ class Channels:
     def _targets(self, actions: Sequence[Action]) -> list[int]:
         addresses = [action.address or json.dumps([action.name, *action.arguments]) for action in actions]
         hosts = {address: action.host for address, action in zip(addresses, actions, strict=True)}
-        known = self._ids("targets", "address", list(hosts))
-        new = [address for address in hosts if address not in known]
+        ids = self._ids("targets", "address", list(hosts))
+        new = [address for address in hosts if address not in ids]
         numbers = self._numbers("targets", len(new))
         rows = [(id, address, hosts[address]) for id, address in zip(numbers, new, strict=True)]
         self.connection.insert_tuples("targets", ("id", "address", "host"), rows)
-        known |= {address: id for id, address, _ in rows}
-        return [known[address] for address in addresses]
+        ids |= {address: id for id, address, _ in rows}
+        return [ids[address] for address in addresses]
 
     def _numbers(self, table: str, count: int) -> range:
         last = int(self.connection.scalar(f"select max(id) from {table}") or 0) if count else 0
@@ -102,10 +101,10 @@ class Channels:
 
     def _set_timers(self, given: Sequence[tuple[int, float | None, float | None]]) -> None:
         """Adds timers to the event list unless they are in it."""
-        there: set[int] = set()
+        existing: set[int] = set()
         for some in chunks([channel for channel, every, _ in given if every]):
-            there |= set(self.connection.scalars("select channel from timers where channel in :some", some=some))
-        self._add_timers([one for one in given if one[0] not in there])
+            existing |= set(self.connection.scalars("select channel from timers where channel in :some", some=some))
+        self._add_timers([one for one in given if one[0] not in existing])
 
     def _add_timers(self, given: Sequence[tuple[int, float | None, float | None]]) -> None:
         timed = [(id, every, anchor) for id, every, anchor in given if every and anchor is not None]

@@ -56,13 +56,13 @@ class Increments:
     def tombstones(self, version: int) -> Tombstones:
         """The tombstones of a version of the catalog, and possibly later ones."""
         with self._lock:
-            known = self._tombstones
+            cached = self._tombstones
             if version <= self._version:
-                return known
-            last = int(known.changes[-1]) if len(known.changes) else 0
+                return cached
+            last = int(cached.changes[-1]) if len(cached.changes) else 0
             new = self._dropped(last)
             if len(new):
-                parts = zip((known.changes, known.numbers, known.added), new.T, strict=True)
+                parts = zip((cached.changes, cached.numbers, cached.added), new.T, strict=True)
                 self._tombstones = Tombstones(*(np.append(old, more) for old, more in parts))
             self._version = version
             return self._tombstones

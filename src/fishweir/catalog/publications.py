@@ -29,10 +29,10 @@ class Publications:
 
     def id_of(self, query: FeedQuery) -> int:
         """The id of a shape's row, which is created if it does not exist. Queries of one shape pass the same object."""
-        known = self._ids.get(id(query))
-        if known is None:
-            known = self._ids[id(query)] = (query, self._store(query))
-        return known[1]
+        cached = self._ids.get(id(query))
+        if cached is None:
+            cached = self._ids[id(query)] = (query, self._store(query))
+        return cached[1]
 
     def published(self, name: str) -> CreateQuery | None:
         """The active feed with this name, in its original form."""

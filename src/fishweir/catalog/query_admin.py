@@ -30,8 +30,7 @@ class QueryInfo:
 
 
 def matches(pattern: str | None, name: str, text: str) -> bool:
-    """Whether a query matches: a pattern with `*` or `?` is matched against the name, any other word is searched for in
-    name and text."""
+    """Whether a name matches a pattern with `*` or `?`, or any other word occurs in the name or text."""
     if pattern is None:
         return True
     if any(mark in pattern for mark in "*?["):
@@ -40,8 +39,8 @@ def matches(pattern: str | None, name: str, text: str) -> bool:
 
 
 def list_queries(connection: Connection, pattern: str | None = None) -> list[QueryInfo]:
-    there = "select * from queries where (dropped is null or paused) and name not like :derived order by number"
-    found = connection.execute(there, derived=f"{DERIVED}%")
+    select = "select * from queries where (dropped is null or paused) and name not like :derived order by number"
+    found = connection.execute(select, derived=f"{DERIVED}%")
     return [_query_info(row) for row in found if matches(pattern, row.name, row.text)]
 
 

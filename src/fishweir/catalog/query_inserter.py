@@ -151,9 +151,9 @@ class QueryInserter:
                 SubscriptionRequest(name, name, ChannelSpec(action, some.first.schedule), "")
                 for name in names[: None if action.own else 1]
             ]
-            made = self.subscribers.rows(requests, by_query=True)
+            subscriptions = self.subscribers.rows(requests, by_query=True)
             for at, (place, name) in enumerate(zip(going, names, strict=True)):
-                row = made[at if action.own else 0]
+                row = subscriptions[at if action.own else 0]
                 rows.append({**row, "query": name, "feed": name, "text": some.texts[place], "added": change + place})
         return rows
 
@@ -165,28 +165,27 @@ class QueryInserter:
             return some
         if self._unnamed is None:
             self._unnamed, self._used = self._assigned_names()
-        known, used = self._unnamed, self._used | {name for one in given for name in one.names}
-        fresh = (f"q{i}" for i in count(len(known) + 1) if f"q{i}" not in used)
+        names, used = self._unnamed, self._used | {name for one in given for name in one.names}
+        fresh = (f"q{i}" for i in count(len(names) + 1) if f"q{i}" not in used)
         for text in some.texts:
-            if text not in known:
-                known[text] = next(fresh)
-                self._used.add(known[text])
-        return UniformQueries(some.first, [known[text] for text in some.texts], some.texts, some.constants, some.lines)
+            if text not in names:
+                names[text] = next(fresh)
+                self._used.add(names[text])
+        return UniformQueries(some.first, [names[text] for text in some.texts], some.texts, some.constants, some.lines)
 
     def _assigned_names(self) -> tuple[dict[str, str], set[str | None]]:
-        """The names of the active unnamed queries by text, and all names of the same form, including those of
-        streams."""
+        """The names of active unnamed queries by text, and all names of the form q..., of queries and streams."""
         mine = "select text, name from queries where unnamed and dropped is null"
-        known = {row.text: row.name for row in self.connection.execute(mine)}
+        names = {row.text: row.name for row in self.connection.execute(mine)}
         taken = " union ".join(f"select name from {table} where name like 'q%'" for table in ("queries", "streams"))
-        return known, set(self.connection.scalars(taken))
+        return names, set(self.connection.scalars(taken))
 
     def _texts(self, names: Sequence[str | None]) -> dict[str | None, str]:
         """The texts of the active queries with these names."""
         found: dict[str | None, str] = {}
-        there = "select name, text from queries where name in :names and (dropped is null or paused)"
+        select = "select name, text from queries where name in :names and (dropped is null or paused)"
         for some in chunks(names):
-            found |= {row.name: row.text for row in self.connection.execute(there, names=some)}
+            found |= {row.name: row.text for row in self.connection.execute(select, names=some)}
         return found
 
     def _without_existing(self, some: UniformQueries, existing: dict[str | None, str]) -> UniformQueries:
@@ -204,17 +203,16 @@ class QueryInserter:
     # Shapes
 
     def _store_shapes(self, given: Iterable[AnyShape]) -> None:
-        """Stores new shapes. Queries of one shape pass the same object, so shapes are looked up by identity, not by
-        hash."""
+        """Stores new shapes. Queries of one shape pass the same object, so shapes are looked up by identity."""
         new = {id(shape): shape for shape in given if id(shape) not in self._shapes}
         texts = {key: to_text(shape) for key, shape in new.items()}
-        known = self._shape_ids(list(set(texts.values())))
+        ids = self._shape_ids(list(set(texts.values())))
         rows = []
         for key, shape in new.items():
-            if texts[key] not in known:
-                known[texts[key]] = self._next_shape()
-                rows.append((known[texts[key]], texts[key], *_normal_form_and_signature(shape)))
-            self._shapes[key] = shape, known[texts[key]]
+            if texts[key] not in ids:
+                ids[texts[key]] = self._next_shape()
+                rows.append((ids[texts[key]], texts[key], *_normal_form_and_signature(shape)))
+            self._shapes[key] = shape, ids[texts[key]]
         self.connection.insert_tuples("shapes", SHAPE_COLUMNS, rows)
 
     def _shape_ids(self, texts: Sequence[str]) -> dict[str, int]:

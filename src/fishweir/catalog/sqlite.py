@@ -78,8 +78,7 @@ class SqliteConnection(Connection):
         return self.execute(f"select * from {table} where {SUM} is not {now} limit 1").first()
 
     def _columns(self, table: str) -> list[str]:
-        """The columns that the checksum is computed from: all but the generated one, which `table_info` does not
-        list."""
+        """The columns that the checksum covers: all but the generated one, which `table_info` does not list."""
         return [f"{table}.{row.name}" for row in self.execute(f"pragma table_info({table})")]
 
     @contextmanager

@@ -100,9 +100,11 @@ class Subscribers:
     def add(self, requests: Sequence[SubscriptionRequest]) -> None:
         """Stores subscriptions; those that already exist verbatim are skipped."""
         self.take(0)
-        there = self._existing([request.text for request in requests])
+        existing = self._existing([request.text for request in requests])
         new = {
-            (request.query, request.text): request for request in requests if (request.query, request.text) not in there
+            (request.query, request.text): request
+            for request in requests
+            if (request.query, request.text) not in existing
         }
         rows = self.rows(list(new.values()), by_query=False)
         first = self.take(len(rows))
@@ -125,8 +127,8 @@ class Subscribers:
         return set(self.connection.scalars(chosen))
 
     def end(self, chosen: str, change: int | None = None, **values: Any) -> int:
-        """Ends the subscriptions for which a condition holds, and timers without subscriptions; returns the number of
-        ended subscriptions."""
+        """Ends the subscriptions for which a condition holds, and their unused timers. Returns the number of
+        subscriptions."""
         condition = f"{chosen} and {_CURRENT}"
         ended = self.connection.scalars(f"select distinct channel from subscriptions where {condition}", **values)
         if not ended:

@@ -72,8 +72,7 @@ def opened(
     defaults: str = "",
     guard: bool | None = None,
 ) -> Iterator[Weir]:
-    """A weir that is closed at the end. For a command that runs the job, the JVM is started before anything else is
-    loaded."""
+    """A weir that is closed at the end. If the command `runs` the job, the JVM is started before anything else."""
     with reporting_errors():
         if must_exist and not (home / "catalog.db").exists():
             raise FishweirError(f"there is no home at {home}; choose another with --home")

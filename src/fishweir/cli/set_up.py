@@ -23,8 +23,7 @@ def set_up(
         bool, typer.Option(help="Archive Spark's classes, which takes 170 MB in the cache folder.")
     ] = True,
 ) -> None:
-    """Compile the kernels and archive Spark's classes, so that no run has to wait for it. Downloads Java if there is
-    none."""
+    """Compile the kernels and archive Spark's classes, so that no run waits for it. Downloads Java if necessary."""
     with reporting_errors(), _progress() as bar:
         _compile_kernels(bar)
         if spark:

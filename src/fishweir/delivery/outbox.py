@@ -97,11 +97,11 @@ class Outbox:
     def _home(self) -> str:
         """Identifies the deliveries of this home among those of others."""
         with self.database.begin() as connection:
-            known = connection.scalar("select value from facts where name = 'home'")
-            if known is None:
-                known = secrets.token_hex(6)
-                connection.insert("facts", name="home", value=known)
-        return str(known)
+            home = connection.scalar("select value from facts where name = 'home'")
+            if home is None:
+                home = secrets.token_hex(6)
+                connection.insert("facts", name="home", value=home)
+        return str(home)
 
     def restart(self, now: float) -> None:
         """Makes all waiting rows due: those in flight, and those that failed before the restart."""
@@ -145,9 +145,9 @@ class Outbox:
         counts = {row[0]: row[1] for row in connection.execute(firsts, targets=list(hosts))}
         rows = connection.execute("select * from outbox where id in :ids order by id", ids=list(counts))
         taken, idle = [], set(hosts) - {row.target for row in rows}
-        known = self.channels_of(connection, (row.channel for row in rows))
+        channels = self.channels_of(connection, (row.channel for row in rows))
         for row in rows:
-            channel = known[row.channel]
+            channel = channels[row.channel]
             delayed = self._delayed_until(connection, channel, now) or self._digest_until(row, channel, now)
             if delayed is not None:
                 _set_due(connection, [row.target], delayed)

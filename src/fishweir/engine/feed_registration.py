@@ -176,8 +176,8 @@ class FeedRegistration:
 
     def _readers(self, name: str) -> set[str]:
         """The user-named queries, feeds and streams that read this stream."""
-        made = {stream.name for stream in self.streams.values() if stream.virtual == name != stream.name}
-        read = {*self.change.reading(name), *self.change.publications.reader_names(name), *made}
+        materialized = {stream.name for stream in self.streams.values() if stream.virtual == name != stream.name}
+        read = {*self.change.reading(name), *self.change.publications.reader_names(name), *materialized}
         inner = {reader for reader in read if reader.startswith(DERIVED)}
         return (read - inner).union(*(self._readers(reader) for reader in inner))
 

@@ -30,8 +30,8 @@ def to_opml(feeds: Mapping[str, tuple[StreamDefinition, Mapping[str, str]]]) -> 
         place = stream.path or ""
         url = without_credentials(place) if "://" in place else Path(place).as_uri()
         given = {"title": about.get("title"), "htmlUrl": about.get("link"), "description": about.get("description")}
-        known = {key: value for key, value in given.items() if value}
-        etree.SubElement(body, "outline", {"type": "rss", "text": name, "xmlUrl": url, **known})
+        metadata = {key: value for key, value in given.items() if value}
+        etree.SubElement(body, "outline", {"type": "rss", "text": name, "xmlUrl": url, **metadata})
     text: bytes = etree.tostring(root, encoding="utf-8", xml_declaration=True, pretty_print=True)
     return text.decode()
 

@@ -72,9 +72,9 @@ class PlannerProcess:
 
     def _ask(self, work: Work) -> None:
         try:
-            made = self._answer(work)
-            rehearse_new(self.rehearse, work, made)
-            self._done = Done(work, made)
+            outcome = self._answer(work)
+            rehearse_new(self.rehearse, work, outcome)
+            self._done = Done(work, outcome)
         except Exception as error:
             self._done = Done(work, None, failed=str(error) or repr(error))
 

@@ -110,8 +110,8 @@ class Published:
 
     def _readers(self, name: str) -> list[str]:
         readers = [*self.change.reading(name), *self.change.publications.reader_names(name)]
-        made = [stream.name for stream in self.streams.values() if stream.virtual == name != stream.name]
-        return sorted({*readers, *made})
+        materialized = [stream.name for stream in self.streams.values() if stream.virtual == name != stream.name]
+        return sorted({*readers, *materialized})
 
     def check_cycle(self, statement: CreateQuery, sources: Iterable[str]) -> None:
         """Rejects cycles. The name may have earlier readers: an expired query leaves its stream to them."""

@@ -81,7 +81,7 @@ class Registration:
         )
         self.derived: set[str] = set()
         self._bound: dict[tuple[int, tuple[Action, ...]], Bound] = {}
-        self._known: dict[int, Bound] = {}
+        self._bound_shapes: dict[int, Bound] = {}
 
     def run(self, statements: Sequence[Statement]) -> list[str]:
         """Stores the statements in order and returns the names of the queries they create."""
@@ -109,7 +109,7 @@ class Registration:
 
     def bound_of(self, statement: CreateQuery) -> Bound:
         """The checked shape of a bound statement."""
-        return self._known[id(statement.shape)]
+        return self._bound_shapes[id(statement.shape)]
 
     def publish(self, first: CreateQuery, names: Sequence[str | None], constants: Sequence[Any]) -> None:
         """Makes these queries available to readers by their names."""
@@ -150,11 +150,11 @@ class Registration:
 
     def drop_many(self, names: Sequence[str]) -> None:
         """Drops queries in order. Those without readers (most of them) are dropped together."""
-        known = self.change.active(names)
-        read = self._read_names() if any(query.published for query in known.values()) else set()
+        active = self.change.active(names)
+        read = self._read_names() if any(query.published for query in active.values()) else set()
         plain: list[ActiveQuery] = []
         for name in names:
-            found = known.pop(name, None)
+            found = active.pop(name, None)
             if found is None:
                 self._drop_plain(plain)
                 plain = []
@@ -252,8 +252,8 @@ class Registration:
             except QueryError as error:
                 raise self._refused(statement, f"cannot be planned: {error}") from error
             actions = tuple(self.resolved(statement, action) for action in statement.actions)
-            known = Bound(written, shape, dated_slots(shape, self.streams), emptiness(shape), actions)
-            self._bound[key] = self._known[id(shape)] = known
+            bound = Bound(written, shape, dated_slots(shape, self.streams), emptiness(shape), actions)
+            self._bound[key] = self._bound_shapes[id(shape)] = bound
         bound = self._bound[key]
         if (unknown := unknown_pattern(statement)) is not None:
             raise self._refused(statement, *unknown, "pref")
@@ -304,9 +304,9 @@ class Registration:
             stream = self.streams.get(source.name)
             if stream is None or not stream.is_tuples:
                 continue
-            known = {xml_name(name) for name, _ in stream.columns}
+            declared = {xml_name(name) for name, _ in stream.columns}
             for path in paths:
-                if path and (len(path) > 1 or path[0].is_attribute or path[0].name not in known):
+                if path and (len(path) > 1 or path[0].is_attribute or path[0].name not in declared):
                     raise self._unknown_column(statement, stream, path)
 
     def _unknown_column(self, statement: CreateQuery, stream: StreamDefinition, path: RelativePath) -> QueryError:

@@ -122,8 +122,7 @@ def _older_catalog(home: Home) -> Iterator[str]:
 
 
 def _lists(home: Home) -> Iterator[str]:
-    """Repairs the segment lists: valid lines are kept, and segments without a line are listed with their current
-    content."""
+    """Repairs the segment lists: keeps valid lines, and lists segments without a line with their current content."""
     from fishweir.intake.log import LIST, listed_segments, segment_rows, write_list
 
     for folder in sorted(home.streams.glob("*/log")):

@@ -302,8 +302,7 @@ class Weir(Administration, Publishing, OnSpark):
         return set_aside(self.home, self.catalog, self.table, stream)
 
     def explain(self, name: str | None = None) -> str:
-        """The group of a query, what it shares and which conditions remain to be checked; without a name, all
-        groups."""
+        """The group of a query, what it shares and what remains to be checked; without a name, all groups."""
         from fishweir.engine.explain import explain
 
         query = None if name is None else self._query(name)

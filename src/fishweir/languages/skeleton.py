@@ -201,11 +201,11 @@ class SkeletonCache:
             return
         if self.size >= self._limit or self._words is not keywords():
             self._clear()
-        known = self._families.setdefault(split.skeleton, family)
-        if known.slots != family.slots:
+        cached = self._families.setdefault(split.skeleton, family)
+        if cached.slots != family.slots:
             return
         schedule = None if query.clauses.is_relative else query.clauses.schedule(0.0)
-        known.templates[tuple(split.literals[i] for i in known.structural)] = _Template(query, schedule)
+        cached.templates[tuple(split.literals[i] for i in cached.structural)] = _Template(query, schedule)
         self.size += 1
 
     def _clear(self) -> None:

@@ -54,8 +54,8 @@ def _missing(module: str) -> str | None:
 
 
 def _spec(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
-    if name in sys.modules and (known := getattr(sys.modules[name], "__spec__", None)) is not None:
-        return known  # type: ignore[no-any-return]
+    if name in sys.modules and (spec := getattr(sys.modules[name], "__spec__", None)) is not None:
+        return spec  # type: ignore[no-any-return]
     specs = (finder.find_spec(name, path) for finder in sys.meta_path if hasattr(finder, "find_spec"))
     return next((spec for spec in specs if spec is not None), None)
 

@@ -182,8 +182,8 @@ def _place(url: str) -> _Place:
     named = f"[{host}]" if ":" in (host or "") else host
     headers = {"Host": named if port in (None, usual) else f"{named}:{port}", "User-Agent": "Fishweir", "Accept": "*/*"}
     if parts.username is not None:
-        known = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        headers["Authorization"] = f"Basic {base64.b64encode(known.encode()).decode()}"
+        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["Authorization"] = f"Basic {base64.b64encode(credentials.encode()).decode()}"
     lines = [f"POST {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), ""]
     return _Place(secure, host or "", port or usual, "\r\n".join(lines).encode("ascii"))
 

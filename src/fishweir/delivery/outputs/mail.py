@@ -58,8 +58,8 @@ class Mail(NotRewindable):
         try:
             server.send(message, server.sender, self.address)
         except smtplib.SMTPRecipientsRefused as error:
-            code, said = next(iter(error.recipients.values()))
-            raise NotDelivered(f"{code} {said.decode(errors='replace')}", never=code >= 500) from error
+            code, reply = next(iter(error.recipients.values()))
+            raise NotDelivered(f"{code} {reply.decode(errors='replace')}", never=code >= 500) from error
         except (smtplib.SMTPException, OSError) as error:
             raise NotDelivered(f"{type(error).__name__}: {error}") from error
 

@@ -81,9 +81,9 @@ def _add_ratios(ratio: Element, row: Element, before: Element) -> None:
         if (shown := _divided(str(value), before.get(name))) is not None:
             ratio.set(name, shown)
     for child in row.iterchildren(etree.Element):
-        known = before.find(child.tag)
-        if not len(child) and known is not None and not len(known):
-            shown = _divided(child.text, known.text)
+        previous = before.find(child.tag)
+        if not len(child) and previous is not None and not len(previous):
+            shown = _divided(child.text, previous.text)
             if shown is not None and ratio.find(child.tag) is None:
                 etree.SubElement(ratio, child.tag).text = shown
 

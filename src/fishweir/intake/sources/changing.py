@@ -93,8 +93,7 @@ class ChangingSource:
         self._last_version = None if abs(time.time_ns() - version[0]) < SETTLE_NS else version
 
     def _arrivals(self, text: bytes, version: Version) -> list[Arrival]:
-        """Inserts and updates in the order of the file, then deletes, then problems of a version that are not reported
-        yet."""
+        """Inserts and updates in file order, then deletes, then problems of a version that are not reported yet."""
         changes: list[Arrival] = []
         try:
             rows = list(self._reader.read(parse_document(text, comments=True)))
@@ -122,10 +121,10 @@ class ChangingSource:
         return changes, new
 
     def _change_of(self, row: Row, key: str) -> tuple[str | None, int | None]:
-        known = self._state.rows.get(key)
-        if known is None:
+        previous = self._state.rows.get(key)
+        if previous is None:
             return INSERTED, None
-        return (UPDATED if known[0] != row.digest else None), known[1]
+        return (UPDATED if previous[0] != row.digest else None), previous[1]
 
     def _reason(self, row: Row, lines: dict[str, int | None]) -> str:
         place = f"{self.shown}, line {row.line}"

@@ -1,4 +1,4 @@
-"""Autodiscovery: the feed that an HTML page declares with `<link rel="alternate" type="application/rss+xml"
+"""Autodiscovery: the feed that an HTML page links with `<link rel="alternate" type="application/rss+xml"
 href="...">`."""
 
 from __future__ import annotations

@@ -130,8 +130,8 @@ async def _ask(
     if not is_url(url):
         raise FetchError(f"it is redirected to {url}, which is neither http nor https")
     name, loop = server_of(url), asyncio.get_running_loop()
-    known = {"if-none-match": version.get("etag"), "if-modified-since": version.get("modified")}
-    headers = {**HEADERS, **{header: value for header, value in known.items() if value}}
+    validators = {"if-none-match": version.get("etag"), "if-modified-since": version.get("modified")}
+    headers = {**HEADERS, **{header: value for header, value in validators.items() if value}}
     await asyncio.sleep(HOSTS.turn(name, loop.time()))
     try:
         getting = _client(guard).stream("GET", url, headers=headers, timeout=timeout, auth=auth)
@@ -163,8 +163,8 @@ async def _response(response: httpx.Response, version: dict[str, str]) -> Respon
     except ValueError as error:
         raise FetchError(str(error)) from None
     named = {"etag": response.headers.get("etag"), "modified": response.headers.get("last-modified")}
-    kept = {name: value for name, value in named.items() if value}
-    return Response(content, kept, url, response.headers.get("content-type", ""))
+    present = {name: value for name, value in named.items() if value}
+    return Response(content, present, url, response.headers.get("content-type", ""))
 
 
 def _wait(headers: httpx.Headers) -> float:

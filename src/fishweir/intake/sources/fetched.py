@@ -88,7 +88,7 @@ async def _fetch_from(place: str, version: dict[str, str], address: str | None, 
 
 
 class FetchedSource:
-    """The new items of one URL or file. `poll` never raises for invalid input and never waits for a server or a
+    """The new items of one URL or file. `poll` never raises for invalid input, and never waits for a server or
     parser."""
 
     def __init__(

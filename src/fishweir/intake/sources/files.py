@@ -166,11 +166,11 @@ class FileSource:
         if held is not None and held.is_same_content(found) and not is_settled(self.base / found.name):
             self._held[found.name] = held
             return replace(found, done=True)
-        known = self._mark(found.name)
-        if known is None:
+        earlier = self._mark(found.name)
+        if earlier is None:
             return found
         return replace(
-            known, size=found.size, mtime_ns=found.mtime_ns, done=known.done and known.is_same_content(found)
+            earlier, size=found.size, mtime_ns=found.mtime_ns, done=earlier.done and earlier.is_same_content(found)
         )
 
     def _mark(self, name: str) -> Mark | None:

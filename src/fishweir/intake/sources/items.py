@@ -148,9 +148,9 @@ def to_item(entry: dict[str, Any], channel: Mapping[str, Any], url: str, own: Wr
                 child.set(key, text)
     body: bytes = etree.tostring(root, encoding="utf-8")
     link = own.link if own is not None else found.get("link", "")
-    known = [found.get("guid", ""), found.get("title", ""), link, found.get("pubdate", "")]
-    known.append(_ADDRESS.sub("", found.get("description", "")))
-    identity = json.dumps(known).encode() if any(known) else body
+    parts = [found.get("guid", ""), found.get("title", ""), link, found.get("pubdate", "")]
+    parts.append(_ADDRESS.sub("", found.get("description", "")))
+    identity = json.dumps(parts).encode() if any(parts) else body
     guid = found.get("guid", "")
     return Item(_digest(identity), seconds, body, _digest(guid.encode()) if guid else "")
 

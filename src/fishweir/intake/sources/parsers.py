@@ -18,8 +18,8 @@ from fishweir.intake.sources.items import Feed
 from fishweir.intake.sources.parser_process import HEAD, packed
 
 LONGEST, IDLE, AT_ONCE = 300.0, 60.0, 2
-"""The maximum number of seconds for parsing one feed, the seconds for which an idle process is kept, and the maximum
-number of processes."""
+"""The maximum seconds for parsing one feed, the seconds that an idle process is kept, the maximum number of
+processes."""
 
 COMMAND = ("-P", "-m", "fishweir.intake.sources.parser_process")
 

@@ -56,8 +56,7 @@ def chosen(urgent: Array, waited: Array, requests: int) -> Array:
 
 
 class Rates:
-    """Observations of feeds, one position each: their rates, the number of items they contain, when they were
-    fetched."""
+    """Observations of feeds, one position each: rates, numbers of items, and times of the last fetch."""
 
     def __init__(self, count: int = 0) -> None:
         self.items, self.seconds = np.zeros(count), np.zeros(count)

@@ -147,9 +147,9 @@ def _check_definition(stream: StreamDefinition) -> None:
     if stream.format == "feed":
         return
     if stream.format is not None and stream.format not in (*FILES, "kafka"):
-        known = ", ".join((*FILES, "feed", *_REGISTERED))
+        formats = ", ".join((*FILES, "feed", *_REGISTERED))
         raise SourceError(
-            f"{start} unknown format {stream.format}: expected {known}; other formats must be registered first"
+            f"{start} unknown format {stream.format}: expected {formats}; other formats must be registered first"
         )
     if is_url(stream.path or "") and stream.is_tuples:
         raise SourceError(f"{start} only XML and feeds are read from the web")

@@ -22,8 +22,7 @@ FILES, ROWS, GONE = "files", "rows", "gone"
 """Keys of a cursor: the marks of files, the number of entries of the segment for each of them, and by name, the ranges
 of the entries that are no longer in the file."""
 _OTHERS = frozenset(("id", "timestamp", "arrival", "since", "origin", "previous", "problem"))
-"""Columns that do not distinguish rows. The problem of an invalid row contains its line number, and its text is the
-body."""
+"""Columns that do not distinguish rows. The problem of an invalid row has its line number; its text is in `body`."""
 
 Range = tuple[int, int]
 """The first and the last number of consecutive entries."""

@@ -16,8 +16,7 @@ from fishweir.intake.sources.split import context_of, is_outermost, serialise
 
 
 def xml_reader(split: str | None) -> Read:
-    """A function that finds the documents of a body. A body that is not well-formed is one document, which is set
-    aside."""
+    """A function that finds the documents of a body. A malformed body is one document, which is set aside."""
 
     async def read(body: bytes, _url: str, _content_type: str) -> Feed:
         return whole(body) if split is None else await asyncio.to_thread(parts, body, split)

@@ -28,8 +28,7 @@ ABOUT = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """`guid` and `link` are empty if the entry has none. `description` is set only if feedparser would confuse it with
-    another one."""
+    """`guid` and `link` are empty if missing. `description` is set only if feedparser might confuse it with another."""
 
     has_title: bool
     guid: str

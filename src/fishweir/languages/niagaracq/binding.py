@@ -223,8 +223,7 @@ def _without(node: PatternNode, absent: list[Absence]) -> PatternNode:
 
 
 def _check_joined(shape: Shape, starts: Sequence[int]) -> None:
-    """Checks that each source is joined with the others: windows are infinite, so there would be too many
-    combinations."""
+    """Checks that each source is joined with the others: windows are infinite, so a product would be too large."""
     blocks, conditions = shape.blocks, shape.conditions
     owner = {name: i for i, block in enumerate(blocks) for node in block.pattern.walk() for name in node.variables}
     pairs = [{owner[c.left], owner[c.right]} for c in conditions if isinstance(c.right, str)]

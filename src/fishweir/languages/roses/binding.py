@@ -109,8 +109,8 @@ class _Binder:
 
     def _check_variable(self, token: Token, among: set[str]) -> str:
         if token[1:] not in among:
-            known = ", ".join(f"${name}" for name in self._variables if name in among) or "none"
-            raise Rejected(f"no feed is named {token}; named feeds: {known}", start_of(token))
+            names = ", ".join(f"${name}" for name in self._variables if name in among) or "none"
+            raise Rejected(f"no feed is named {token}; named feeds: {names}", start_of(token))
         return str(token[1:])
 
     def _join(self, join: JoinSyntax, primary: set[str], whole: str) -> FeedJoin:
@@ -123,8 +123,7 @@ class _Binder:
         return FeedJoin(window, secondary, variable, condition)
 
     def _window(self, window: WindowSyntax) -> SideWindow:
-        """The window: a number of items, or a time. Its length is a constant unless it is implicit, as in `last
-        item`."""
+        """The window: a number of items, or a time. Its length is a constant unless it is implicit (`last item`)."""
         amount, unit, start = window.amount, window.unit, start_of(window.first)
         end = start + len(window.first)
         if unit is not None and unit.lower() in ("item", "items"):

@@ -73,13 +73,13 @@ class StreamTransformer(ScheduleTransformer):
         return first.update(value="columns"), {"columns": tuple((plain(n), t) for n, t in columns)}
 
     def column(self, name: Token, type_name: Token) -> tuple[Token, str]:
-        known = TYPES.get(type_name.partition("(")[0].strip().lower())
-        if known is None:
+        kind = TYPES.get(type_name.partition("(")[0].strip().lower())
+        if kind is None:
             choices = ", ".join(_ALIASES)
             raise Rejected(f"'{type_name}' is not a type: expected {choices}", _at(type_name))
         if not plain(name).strip():
             raise Rejected("the column has no name", _at(name))
-        return name, known
+        return name, kind
 
     def source(self, keyword: Token, path: Token, *rest: Any) -> Clause:
         if not plain(path).strip():

@@ -71,8 +71,7 @@ class Node:
 
 
 def bind_selection(query: QuerySyntax) -> ParsedQuery:
-    """The shape and constants of a query with one block. Raises Rejected for binding errors such as unknown
-    variables."""
+    """The shape and constants of a query with one block. Raises Rejected for errors such as unknown variables."""
     found, slots = expand_query(query), Slots()
     shapes = [Binder(slots, len(found) > 1, query.optional).bind(one) for one in found]
     shape = one_of([replace(shape, slots=tuple(slots.slots)) for shape in shapes])
