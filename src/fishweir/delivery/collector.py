@@ -55,13 +55,13 @@ class Collector:
     def waiting(self) -> list[Commit]:
         return self.table.commits(after=self.batch)
 
-    def collect(self, now: float, begin: Callable[[], None] = lambda: None) -> None:
-        """Collects the commits since the last call. After each transaction, `begin` starts its deliveries."""
+    def collect(self, now: float, start: Callable[[], None] = lambda: None) -> None:
+        """Collects the commits since the last call. After each transaction, `start` starts its deliveries."""
         waiting = self.waiting()
         while waiting:
             self._collect(waiting[:MAX_COMMITS], now)
             waiting = [commit for commit in waiting if commit.batch > self.batch]
-            begin()
+            start()
 
     def started(self) -> list[Delivery]:
         """The deliveries that have started since the last call, regardless of later failures."""

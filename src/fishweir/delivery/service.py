@@ -174,14 +174,14 @@ class DeliveryService:
             due = self.outbox.next_due()
             return bool(self._busy or self.outbox.gathering or (due is not None and due <= now))
 
-    def _poll(self, begin: Callable[[], None] = lambda: None) -> None:
+    def _poll(self, start: Callable[[], None] = lambda: None) -> None:
         with self._polling:
-            self._poll_once(begin)
+            self._poll_once(start)
 
-    def _poll_once(self, begin: Callable[[], None]) -> None:
+    def _poll_once(self, start: Callable[[], None]) -> None:
         now, before = self.clock(), self.collector.batch
         self.outbox.release(now)
-        self.collector.collect(now, begin)
+        self.collector.collect(now, start)
         if self.collector.has_subscribers:
             self.timers.fire(now)
         if self.collector.batch != before:
@@ -189,11 +189,11 @@ class DeliveryService:
 
     def _poll_and_start(self) -> None:
         try:
-            self._poll(self._begin)
+            self._poll(self._start_deliveries)
         finally:
-            self._begin()
+            self._start_deliveries()
 
-    def _begin(self) -> None:
+    def _start_deliveries(self) -> None:
         """Starts the deliveries of the commits that have been collected."""
         for delivery in self.collector.started():
             self._submit([delivery])

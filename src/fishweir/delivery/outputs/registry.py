@@ -90,7 +90,7 @@ class Outputs:
 
     def resolved(self, action: Action, base: Path) -> Action:
         """The action as it is stored. Raises BadArgument or QueryError if it could never be opened."""
-        factory = self._known(action)
+        factory = self._factory(action)
         own, options = split_options(action.arguments)
         if options.secret is not None and action.name in BUILT_IN and not hasattr(factory, "secret"):
             raise BadArgument("secret", f"{action.name} does not sign deliveries: 'secret NAME' is for http")
@@ -119,7 +119,7 @@ class Outputs:
         except GuardError as error:
             raise BadArgument(arguments[0], str(error)) from None
 
-    def _known(self, action: Action) -> Factory:
+    def _factory(self, action: Action) -> Factory:
         try:
             return self.factory(action.name)
         except QueryError as error:
