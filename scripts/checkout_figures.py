@@ -65,7 +65,8 @@ def forget() -> None:
             for value in vars(module).values():
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()
-            getattr(module, "_LATELY", {}).clear()
+            for cache in ("_RECENT", "_LATELY"):  # its name now, and in earlier checkouts
+                getattr(module, cache, {}).clear()
     script: Any = sys.modules.get("fishweir.languages.script")
     if script is not None:
         script._CACHE.__init__()

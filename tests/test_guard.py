@@ -115,8 +115,8 @@ def test_a_redirect_to_a_private_address(server: FeedServer, monkeypatch: pytest
 def test_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     for text, on in (("1", True), ("on", True), ("0", False), ("", False)):
         monkeypatch.setenv("FISHWEIR_GUARD", text)
-        assert Guard.asked(None).on is on
-    assert Guard.asked(True).on
+        assert Guard.from_setting(None).on is on
+    assert Guard.from_setting(True).on
 
 
 def test_a_guarded_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ class FishweirError(Exception):
 class QueryError(FishweirError):
     """A statement is refused: unknown stream, duplicate name, unbound variable.
 
-    If the position is known, the message contains line and column and shows the line with a caret. `text` is the whole
+    If the position is known, the message gives line and column and shows the line with a caret. `text` is the whole
     script; `line` and `column` are positions in it, counted from 1.
     """
 
@@ -38,7 +38,7 @@ class HomeError(FishweirError):
 
 
 class BacklogError(FishweirError):
-    """Too many entries wait to be evaluated. The caller should publish again later."""
+    """Too many entries are waiting to be evaluated. The caller should publish again later."""
 
 
 class CannotWrite(HomeError, OSError):
@@ -52,7 +52,7 @@ class CannotWrite(HomeError, OSError):
 
 
 def caret(text: str, line: int, column: int) -> str:
-    """The offending line with a caret under the column, or an empty text if there is no source text."""
+    """The offending line with a caret under the column, or an empty string if there is no source text."""
     lines = text.splitlines()
     if not 1 <= line <= len(lines):
         return ""

@@ -1,4 +1,4 @@
-"""The guard: keeps statements of untrusted people away from private networks and from the files of the machine.
+"""The guard: keeps statements of untrusted users away from private networks and from the files of the machine.
 
 In: places that statements name (feeds, XML by URL, webhooks, stylesheets). Out: GuardError if a place is refused. The
 guard is off by default. A place is checked twice: as written, when it is registered (`check`), and by the addresses of
@@ -43,7 +43,7 @@ class Guard:
     on: bool = False
 
     @staticmethod
-    def asked(on: bool | None) -> Guard:
+    def from_setting(on: bool | None) -> Guard:
         """A guard that is on or off as requested; None reads the environment variable FISHWEIR_GUARD (1 = on)."""
         setting = os.environ.get(SETTING, "").strip().lower()
         return Guard(setting not in ("", "0", "no", "off", "false") if on is None else on)
@@ -57,22 +57,22 @@ class Guard:
             return
         scheme = urlsplit(place).scheme.lower() if "://" in place or place.lower().startswith("file:") else ""
         if scheme in ("http", "https"):
-            self._check_written_host(place)
+            self._check_literal_host(place)
         elif scheme:
             raise GuardError(f"the guard is on: {scheme}: is not allowed, only http and https are")
         elif base is None or not Path(os.path.realpath(base / place)).is_relative_to(os.path.realpath(base)):
             raise GuardError(f"the guard is on: {place} is not a file below the current folder")
 
-    def _check_written_host(self, url: str) -> None:
+    def _check_literal_host(self, url: str) -> None:
         host = (urlsplit(url).hostname or "").rstrip(".").lower()
         if host == "localhost" or host.endswith(LOCAL_NAMES):
-            raise GuardError(f"the guard is on: {host} is a name of a private network")
-        found = _written_address(host)
+            raise GuardError(f"the guard is on: {host} is a host name of a private network")
+        found = _literal_address(host)
         if found is not None:
             _check_addresses(host, [found])
 
     def check_host(self, host: str) -> None:
-        """Raises GuardError if a host is refused by its addresses. Queries the name server, so it may take a while."""
+        """Raises GuardError if an address of the host is refused. Queries the name server, so it may take a while."""
         if self.on:
             _resolved(host, 0)
 
@@ -81,14 +81,14 @@ class Guard:
         import httpx
 
         if not self.on:
-            return httpx.Client(**options, verify=_trusted(*certificates()))
+            return httpx.Client(**options, verify=_tls_context(*certificates()))
         import httpcore
 
-        transport = httpx.HTTPTransport(verify=_trusted(*certificates()))
+        transport = httpx.HTTPTransport(verify=_tls_context(*certificates()))
         transport._pool._network_backend = _backend(httpcore.SyncBackend())  # type: ignore[attr-defined]
         return httpx.Client(**options, transport=transport, trust_env=False)  # a proxy would resolve names itself
 
-    def connected(self, host: str, port: int, timeout: float) -> socket.socket:
+    def connect(self, host: str, port: int, timeout: float) -> socket.socket:
         """A connection to a host. Its addresses are checked if the guard is on."""
         if not self.on:
             return socket.create_connection((host, port), timeout)
@@ -105,15 +105,15 @@ class Guard:
         import httpx
 
         if not self.on:
-            return httpx.AsyncClient(**options, verify=_trusted(*certificates()))
-        transport = httpx.AsyncHTTPTransport(verify=_trusted(*certificates()))
+            return httpx.AsyncClient(**options, verify=_tls_context(*certificates()))
+        transport = httpx.AsyncHTTPTransport(verify=_tls_context(*certificates()))
         pool: Any = transport._pool
         pool._network_backend = _async_backend(pool._network_backend)
         return httpx.AsyncClient(**options, transport=transport, trust_env=False)
 
 
 def certificates() -> tuple[tuple[str, int], ...]:
-    """The files and folders of trusted certificates, and when they changed."""
+    """The files and folders of trusted certificates, with their modification times."""
     import ssl
 
     places = ssl.get_default_verify_paths()
@@ -121,15 +121,15 @@ def certificates() -> tuple[tuple[str, int], ...]:
 
 
 @cache
-def _trusted(*_: tuple[str, int]) -> ssl.SSLContext:
-    """What clients trust. Shared, because loading the certificates takes longer than a request."""
+def _tls_context(*_: tuple[str, int]) -> ssl.SSLContext:
+    """The TLS context of all clients. It is shared because loading the certificates takes longer than a request."""
     import httpx
 
     return httpx.create_ssl_context()
 
 
-def _written_address(host: str) -> Address | None:
-    """The address that a host is written as, including the forms that only C libraries accept (127.1, 0x7f000001)."""
+def _literal_address(host: str) -> Address | None:
+    """The address if a host is written as one, including forms that only C libraries accept (127.1, 0x7f000001)."""
     try:
         return ip_address(host.partition("%")[0])
     except ValueError:
@@ -174,7 +174,7 @@ def _checked(host: str, found: Sequence[Any]) -> list[str]:
 
 
 def refusal(error: BaseException) -> GuardError | None:
-    """The guard's refusal that caused a client error, or None."""
+    """The GuardError that caused a client error, or None."""
     while error is not None:
         if isinstance(error, GuardError):
             return error

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 _SCRIPT = """\
 #!/bin/sh
-# Spark asks for a module that this runtime does not have and that Spark can do without.
+# Spark requests a module that this runtime lacks and that Spark does not need.
 for argument do
     shift
     case $argument in
@@ -79,32 +79,32 @@ def major_version(version: str) -> int:
 
 def probe(executable: Path) -> Java:
     """Home and version of a `java` that starts, is new enough and has the module that Spark requests."""
-    return _described(executable.resolve()) or _asked(executable)
+    return _from_release_file(executable.resolve()) or _run_java(executable)
 
 
-def _described(executable: Path) -> Java | None:
-    """The properties in the `release` file of a JDK, if complete: starting Java to ask takes a third of a second."""
+def _from_release_file(executable: Path) -> Java | None:
+    """The properties in the `release` file of a JDK, if complete: running Java takes a third of a second."""
     home = executable.parents[1]
     try:
-        said = dict(re.findall(r'^(\w+)="(.*)"$', (home / "release").read_text(), re.MULTILINE))
+        release = dict(re.findall(r'^(\w+)="(.*)"$', (home / "release").read_text(), re.MULTILINE))
     except OSError:
         return None
-    version, modules = said.get("JAVA_VERSION", ""), said.get("MODULES", "").split()
+    version, modules = release.get("JAVA_VERSION", ""), release.get("MODULES", "").split()
     fits = re.match(r"\d", version) and major_version(version) >= OLDEST_MAJOR and SPARK_MODULE in modules
     return Java(str(home), version) if fits and os.access(executable, os.X_OK) else None
 
 
-def _asked(executable: Path) -> Java:
-    code, said = _run(executable, "-XshowSettings:properties", "-version")
-    properties = dict(re.findall(r"^\s*(java\.(?:home|version)) = (.+?)\s*$", said, re.MULTILINE))
+def _run_java(executable: Path) -> Java:
+    code, output = _run(executable, "-XshowSettings:properties", "-version")
+    properties = dict(re.findall(r"^\s*(java\.(?:home|version)) = (.+?)\s*$", output, re.MULTILINE))
     if code != 0 or len(properties) != 2:
-        raise JavaError(f"{executable} does not work: {_last_line(said)}")
+        raise JavaError(f"{executable} does not work: {_last_line(output)}")
     java = Java(properties["java.home"], properties["java.version"])
     if major_version(java.version) < OLDEST_MAJOR:
-        raise JavaError(f"it is Java {java.version}, and Spark needs {OLDEST_MAJOR} or newer")
-    code, said = _run(executable, SPARK_MODULE_OPTION, "-version")
+        raise JavaError(f"it is Java {java.version}, but Spark needs {OLDEST_MAJOR} or newer")
+    code, output = _run(executable, SPARK_MODULE_OPTION, "-version")
     if code != 0:
-        raise JavaError(f"it does not start with Spark's options: {_last_line(said)}")
+        raise JavaError(f"it does not start with Spark's options: {_last_line(output)}")
     return java
 
 
@@ -124,7 +124,7 @@ def private_home() -> str:
             _make_home(home, Path(JAVA_HOME), script)
             probe(executable)
     except OSError as error:
-        reason = f"{home} cannot be written ({error}); FISHWEIR_CACHE may name another folder"
+        reason = f"{home} cannot be written ({error}); set FISHWEIR_CACHE to another folder"
         raise JavaError(_how_to_get_java(reason)) from error
     except JavaError as error:
         executable.unlink(missing_ok=True)
@@ -163,20 +163,20 @@ def _run(executable: Path, *options: str) -> tuple[int, str]:
     return done.returncode, done.stdout.decode(errors="replace")
 
 
-def _last_line(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return lines[-1] if lines else "it says nothing"
+def _last_line(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return lines[-1] if lines else "no output"
 
 
 def _how_to_get_java(reason: str) -> str:
     return (
-        f"Spark needs Java {OLDEST_MAJOR} or newer, and none was found; the private one failed: {reason}\n"
-        "Install one (Debian, Ubuntu: apt-get install default-jre-headless) or set JAVA_HOME to one."
+        f"Spark needs Java {OLDEST_MAJOR} or newer. None was found, and the private one failed: {reason}\n"
+        "Install Java (Debian, Ubuntu: apt-get install default-jre-headless) or set JAVA_HOME."
     )
 
 
 def main() -> None:
-    """Print the JAVA_HOME that Spark will get; for the set-up."""
+    """Prints the JAVA_HOME that Spark will use; for the set-up."""
     try:
         print(ensure_java())
     except JavaError as error:

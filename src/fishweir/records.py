@@ -1,9 +1,9 @@
-"""Frozen dataclasses that are cheap to define: their constructor is compiled when the first instance is made.
+"""Frozen dataclasses that are cheap to define: their constructor is compiled when the first instance is created.
 
 The standard library compiles up to seven methods for each class when a module is imported, about 1 ms per class. A
-short command imports two hundred such classes and makes instances of a few, so this was a third of its processor time.
-Here comparison, hash and representation are shared functions over the values of the fields. Fields, slots, `replace`
-and pattern matching are those of the standard library, and type checkers see `dataclasses.dataclass` itself.
+short command imports two hundred such classes and instantiates a few, so this was a third of its processor time. Here,
+comparison, hash and representation are shared functions over the values of the fields. Fields, slots, `replace` and
+pattern matching are those of the standard library, and type checkers see `dataclasses.dataclass` itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _frozen(cls: Any, frozen: bool, slots: bool = False, eq: bool = True) -> Any
     own = set(vars(cls)) - ({"__hash__"} if cls.__hash__ is None else set())
     cls.__doc__ = cls.__doc__ or cls.__name__  # otherwise the standard library derives it from the signature
     cls = standard(init=False, repr=False, eq=False, slots=slots)(cls)
-    cls.__dataclass_params__.frozen = frozen  # read where another class extends this one
+    cls.__dataclass_params__.frozen = frozen  # read if another class extends this one
     methods: dict[str, Any] = {"__init__": _compiled_on_first_call(cls), "__repr__": _repr}
     if eq:
         methods |= _comparison(fields(cls))
@@ -54,25 +54,25 @@ def _compiled_on_first_call(cls: Any) -> Any:
 
 
 def _constructor(cls: Any) -> Any:
-    known: dict[str, Any] = {"assign": object.__setattr__, "MISSING": MISSING}
+    names: dict[str, Any] = {"assign": object.__setattr__, "MISSING": MISSING}
     parameters, lines = ["self"], []
     for one in fields(cls):
         name, default, value = one.name, f"default_{one.name}", one.name
         if one.default_factory is not MISSING:
-            known[default] = one.default_factory
+            names[default] = one.default_factory
             parameters.append(f"{name}=MISSING")
             value = f"{default}() if {name} is MISSING else {name}"
         elif one.default is not MISSING:
-            known[default] = one.default
+            names[default] = one.default
             parameters.append(f"{name}={default}")
         else:
             parameters.append(name)
         lines.append(f" assign(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
         lines.append(" self.__post_init__()")
-    exec(f"def __init__({', '.join(parameters)}):\n" + "\n".join(lines or [" pass"]), known)
-    known["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
-    return known["__init__"]
+    exec(f"def __init__({', '.join(parameters)}):\n" + "\n".join(lines or [" pass"]), names)
+    names["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
+    return names["__init__"]
 
 
 def _comparison(all_fields: tuple[Field[Any], ...]) -> dict[str, Any]:

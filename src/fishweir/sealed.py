@@ -27,7 +27,7 @@ from fishweir.errors import CannotWrite, HomeError
 
 logger = logging.getLogger("fishweir.home")
 
-TO_DO = "restore it from a backup; `fishweir check` lists what else is wrong, `fishweir repair` what can be rebuilt"
+TO_DO = "restore it from a backup; `fishweir check` lists other damage, `fishweir repair` rebuilds what can be rebuilt"
 OPENING, CONTENT, CLOSING = '{"xxh3": "', '", "content": ', "}\n"
 DIGITS = 16
 SMALL = 1 << 18
@@ -69,7 +69,7 @@ def writing(path: Path, temporary: Path | None = None) -> Iterator[None]:
         if isinstance(error, CannotWrite):
             raise
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        to_do = "free some space, nothing is lost" if full else "the job needs the right to write to its home"
+        to_do = "free some space; nothing is lost" if full else "grant the user of the job write permission to the home"
         raise CannotWrite(error.errno or 0, f"cannot write {path} ({error.strerror or error}): {to_do}") from error
 
 
@@ -78,8 +78,8 @@ def digest(data: bytes | memoryview) -> str:
 
 
 def write_all(file: RawIOBase, content: bytes | memoryview) -> None:
-    """Writes all bytes to an unbuffered file. A disk that is almost full takes a part of them without an error; writing
-    the rest raises it."""
+    """Writes all bytes to an unbuffered file. If the disk is almost full, the first write may be partial without an
+    error; writing the rest then raises it."""
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest) :]
@@ -110,8 +110,7 @@ def verify(path: Path, seal: str, start: int = 0) -> Stamp:
 
 def stamp(path: Path) -> Stamp:
     """Distinguishes a file from earlier files at the same path: data cached by stamp is read again after a change.
-    Truncating a file while it is mapped would crash the process.
-    """
+    Reading a mapped file that was truncated would crash the process."""
     try:
         now = os.stat(path)
     except OSError:
@@ -130,7 +129,7 @@ def _verify(path: Path, seal: str, start: int, now: Stamp) -> None:
 
 
 def write_json(path: Path, value: Any) -> str:
-    """Writes a file atomically, also if several threads write it, and returns its checksum."""
+    """Writes a file atomically, even if several threads write it, and returns its checksum."""
     text = sealed_json(value)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     with writing(path, temporary):
@@ -142,14 +141,14 @@ def write_json(path: Path, value: Any) -> str:
 
 def overwrite_json(path: Path, value: Any) -> None:
     """Writes a small file in place, which takes a twentieth of the time of a new file. It is damaged if the machine
-    stops during the write, so this is only for files that are rebuilt.
+    stops during the write, so use this only for files that can be rebuilt.
     """
     text = sealed_json(value)
     try:
         with open(path, "r+b", buffering=0) as file:
             write_all(file, text)
             file.truncate()
-    except OSError:  # it does not exist yet, or it may be replaced but not written
+    except OSError:  # it does not exist yet, or it can be replaced but not written
         write_json(path, value)
 
 
@@ -160,7 +159,7 @@ def sealed_json(value: Any) -> bytes:
 
 def read_json(path: Path, default: Any = None, rebuilt: str = "") -> Any:
     """The content of a JSON file, or the default if there is none. If the file is damaged and `rebuilt` says how it is
-    rebuilt automatically, a log message says so and the default is returned.
+    rebuilt automatically, logs a warning and returns the default.
     """
     try:
         return read_sealed(path)[0]

@@ -95,8 +95,8 @@ class Weir(EngineWeir):
     """A weir whose micro-batches run in the calling thread, each split into `parallelism` tasks."""
 
     parallelism = 1
-    runs_beside = False
-    _kept: tuple[Runner, tuple[Any, ...]] | None = None
+    uses_threads = False
+    _last_runner: tuple[Runner, tuple[Any, ...]] | None = None
     """The runner of the last step, and what it depends on."""
 
     def _prepare(self) -> None:
@@ -114,21 +114,21 @@ class Weir(EngineWeir):
         Feeds are fetched and parsed completely first, so that a step depends only on its input.
         """
         with self.home.job_lock():
-            kept, self._kept = self._kept, None
-            if kept and kept[1] == self._state():
-                runner = kept[0]
+            last, self._last_runner = self._last_runner, None
+            if last and last[1] == self._state():
+                runner = last[0]
             else:
                 runner = self._new_runner(threading.Event(), self._new_rebuilder())
             runner.reopen_sources()
             runner.fetch()
             moved = runner.step()
-            if self.overload is None:  # what a shedder measures depends on the machine: each step has a new one
-                self._kept = runner, self._state()
+            if self.overload is None:  # a shedder's measurements depend on the machine: each step has a new one
+                self._last_runner = runner, self._state()
             return moved
 
     def _state(self) -> tuple[Any, ...]:
-        """What a runner depends on. If it has changed since the last step, for example because another process has
-        run the job, the next step needs a new runner.
+        """What a runner depends on. If it has changed since the last step, for example because another process has run
+        the job, the next step needs a new runner.
         """
         return (
             self.table.newest(), self.catalog.generation(), self.overload, self.clock, self.parallelism,

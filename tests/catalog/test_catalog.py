@@ -88,7 +88,7 @@ def test_the_version_counts_every_change(catalog: Catalog) -> None:
     with catalog.change():
         pass
     assert catalog.version() == 5
-    assert [catalog.living(0, v) for v in range(6)] == [0, 0, 1, 1, 2, 2]
+    assert [catalog.count_active(0, v) for v in range(6)] == [0, 0, 1, 1, 2, 2]
     assert [n for n, _, _ in catalog.planned(1, 4)] == [1, 3]
     assert [n for n, _, _ in catalog.planned(2, 4)] == [3]
 
@@ -237,7 +237,7 @@ def test_fifty_thousand_queries_need_little_memory(catalog: Catalog, monkeypatch
         stored = sum(1 for _ in change.add_queries(statements()))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert stored == total == catalog.version() == catalog.living(0, total)
+    assert stored == total == catalog.version() == catalog.count_active(0, total)
     assert peak < 10_000_000, "the texts alone have 25 MB"
     assert [n for n, _, _ in islice(catalog.planned(0, total), 3)] == [1, 2, 3]
 

@@ -142,7 +142,7 @@ def test_results_of_a_dropped_query_stay(evaluated: Path) -> None:
 def test_an_unknown_home_is_not_made(here: Path, command: str) -> None:
     done = invoke(command, "--home", "nowhere")
     assert (done.exit_code, done.stdout) == (1, "")
-    assert "error: there is no home at nowhere; set --home" in done.stderr
+    assert "error: there is no home at nowhere; choose another with --home" in done.stderr
     assert not (here / "nowhere").exists()
 
 

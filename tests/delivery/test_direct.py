@@ -36,7 +36,7 @@ def committed(weir: Weir, monkeypatch: pytest.MonkeyPatch, *values: int) -> None
 def looked(weir: Weir) -> list[Delivery]:
     """The deliveries that begin, without sending them."""
     weir._delivery_service._poll()
-    return weir._delivery_service.collector.begun()
+    return weir._delivery_service.collector.started()
 
 
 def test_what_has_begun_comes_again_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,8 +47,8 @@ def test_what_has_begun_comes_again_after_a_crash(tmp_path: Path, monkeypatch: p
         weir.action("hear", lambda result: None)
         weir.execute("create stream R (x int); create query q as select x from R do hear")
         committed(weir, monkeypatch, 7)
-        (begun,) = looked(weir)
-        assert (begun.attempts, in_outbox(weir)) == (1, [(-1, 0, 1)])  # and then the process dies
+        (started,) = looked(weir)
+        assert (started.attempts, in_outbox(weir)) == (1, [(-1, 0, 1)])  # and then the process dies
     with opened() as weir:
         heard: list[Result] = []
         weir.action("hear", heard.append)
@@ -113,15 +113,15 @@ def test_deliveries_begin_before_all_micro_batches_are_collected(weir: Weir, mon
     for value in (1, 2, 3):
         committed(weir, monkeypatch, value)
     service = weir._delivery_service
-    begun: list[list[tuple[int, int]]] = []
+    started: list[list[tuple[int, int]]] = []
     waiting: list[int] = []
 
     def begin() -> None:
-        begun.append([(one.after, one.upto) for one in service.collector.begun()])
+        started.append([(one.after, one.upto) for one in service.collector.started()])
         waiting.append(len(service.collector.waiting()))
 
     service._poll(begin)
-    assert begun == [[(-1, 0)], [], []], "the next ones follow the first, which is in flight"
+    assert started == [[(-1, 0)], [], []], "the next ones follow the first, which is in flight"
     assert waiting == [2, 1, 0]
     assert in_outbox(weir) == [(-1, 0, 1), (0, 1, 0), (1, 2, 0)]
 
@@ -140,7 +140,7 @@ def test_results_are_released_when_they_have_been_sent_and_read_again_by_a_retry
     weir.publish("S", ["<t><x>1</x></t>"])
     weir.step()
     contents = weir._delivery_service.sender.contents
-    assert not contents._kept
+    assert not contents._cache
     fails = False
     clock.advance(3600.0)
     weir.step()
@@ -154,9 +154,9 @@ def test_several_micro_batches_are_one_delivery(weir: Weir, monkeypatch: pytest.
     weir.execute("create query q as select x from R where x > 1 do hear; create query r as select x from R do hear")
     for value in (1, 2, 3):
         committed(weir, monkeypatch, value)
-    (begun,) = looked(weir)
-    assert (begun.after, begun.upto) == (-1, 2)
-    weir._delivery_service._settle([weir._delivery_service.sender.send(begun)])
+    (started,) = looked(weir)
+    assert (started.after, started.upto) == (-1, 2)
+    weir._delivery_service._settle([weir._delivery_service.sender.send(started)])
     assert heard == [{"x": 1}, {"x": 2}, {"x": 2}, {"x": 3}, {"x": 3}]
 
 

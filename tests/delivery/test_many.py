@@ -13,7 +13,7 @@ from fishweir.delivery import contents, routing
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contents, "KEPT", 3)
+    monkeypatch.setattr(contents, "CACHED_RESULTS", 3)
     monkeypatch.setattr(routing, "MAX_NAMES_LISTED", 5)
 
 

@@ -82,7 +82,7 @@ def test_a_paused_query_gives_nothing_and_goes_on(weir: Weir) -> None:
     weir.pause("big")
     for attempt, reason in [
         (lambda: weir.pause("big"), "the query big is already paused"),
-        (lambda: weir.replace(" "), "there is no statement"),
+        (lambda: weir.replace(" "), "the statement is empty"),
         (lambda: weir.act("big", "do append 'x'"), "the query big is paused: resume it first"),
         (lambda: weir.replace("create query big as select x from R"), "the query big is paused: resume it first"),
     ]:

@@ -232,7 +232,7 @@ def test_refused_statements_change_nothing(weir, statement, error, message):
 
 def test_unknown_names(weir):
     weir.execute("create stream S")
-    with pytest.raises(fishweir.QueryError, match="there is no stream T; there are: S"):
+    with pytest.raises(fishweir.QueryError, match="there is no stream T; existing streams: S"):
         weir.publish("T", ["<a/>"])
     for call in (weir.results, weir.status, weir.explain, weir.drop):
         with pytest.raises(fishweir.QueryError, match="there is no query q"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fishweir.cli.common import hint_at_set_up, note_of_kernels
+from fishweir.cli.common import kernels_marker, suggest_set_up
 from fishweir.evaluate.precompile import recorded
 
 ROOT = Path(__file__).parents[2]
@@ -23,11 +23,11 @@ def test_a_fresh_process_compiles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FISHWEIR_CACHE", str(tmp_path / "cache"))
-    hint_at_set_up()
+    suggest_set_up()
     assert "`fishweir set-up` compiles them once" in capfd.readouterr().err
     run("fishweir", "set-up", "--no-spark")
-    hint_at_set_up()
-    assert (note_of_kernels().exists(), capfd.readouterr().err) == (True, "")
+    suggest_set_up()
+    assert (kernels_marker().exists(), capfd.readouterr().err) == (True, "")
     assert run("tests.engine.every_kernel", str(tmp_path / "home")).split() == []
 
 

@@ -43,7 +43,7 @@ CONTRADICTORY = [
     ("x > 5 and y > 1 and x < 3 or n > 'b' and n < 'a'", "no value of "),
     ("x is null and x > 5", "x cannot be null and have a value"),
     ("x is null and x < y", "x cannot be null and have a value"),
-    ("x = null", "its condition is never true (a comparison with NULL never is: write 'is null')"),
+    ("x = null", "its condition is never true (no comparison with NULL is; write 'is null')"),
     ("x not in (1, null)", "its condition is never true"),
     ("false", "its condition is never true"),
 ]
@@ -111,7 +111,7 @@ def test_an_item_may_have_several_values(weir):
 )
 def test_annotations_cannot_be_asked_for(weir, statement):
     found, pointed = refused(weir, statement)
-    assert "feed F: conditions are checked before an item is annotated, so none can be on its annotation" in found
+    assert "feed F: conditions are checked before an item is annotated, so they cannot refer to its annotation" in found
     assert pointed.startswith("annotation")
 
 
@@ -154,11 +154,11 @@ UNKNOWN = [
     ),
     (
         "select R.x, T.x from R [range 5], S [range 5] where R.x = S.x",
-        ": there is no stream 'T' in the from clause, which has R, S",
+        ": there is no stream 'T' in the from clause (R, S)",
         "T.x from",
     ),
-    ("select x from R sort by zz", ": 'sort by' is not supported: results come in the order of arrival", "sort by"),
-    ("select x from R order by zz", ": 'order by' is not supported: results come in the order of arrival", "order by"),
+    ("select x from R sort by zz", ": 'sort by' is not supported: results are in arrival order", "sort by"),
+    ("select x from R order by zz", ": 'order by' is not supported: results are in arrival order", "order by"),
     ("select x from R tablesample (5 percent)", ": 'tablesample' is not supported by this version", "tablesample"),
 ]
 

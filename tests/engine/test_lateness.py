@@ -101,10 +101,10 @@ def test_what_comes_later_than_allowed_is_counted(home, clock, caplog):
     assert home.status("all").results == 9
     assert home.status().streams["B"].times.missed == 3
     assert home.status().streams["A"].times.missed == 0
-    assert "3 of B came later than allowed: results with them may be missing" in str(home.status("j"))
+    assert "3 of B arrived later than allowed: results with them may be missing" in str(home.status("j"))
     told = home.explain("j")
-    assert "late      B: allowed lateness 10 minutes (declared), 3 items came later" in told
-    assert "missed    3 of B came later than allowed" in told
+    assert "late      B: allowed lateness 10 minutes (declared), 3 items arrived later" in told
+    assert "missed    3 of B arrived later than allowed" in told
     home.execute("A//i->x[k->a] JOIN{a = b, 1 hour} B//i->y[k->b] publish after;")
     assert home.status("after").missed == {}, "nothing since it is there"
 

@@ -65,11 +65,11 @@ def test_two_sources_in_any_order(tmp_path: Path) -> None:
     [
         (
             '<a>$x</> in "quotes", <b>$y</> in "companies"',
-            "nothing joins the two: quotes and companies; use a variable in both",
+            "quotes and companies are not joined; use a variable in both",
         ),
         (
             '<a>$x</> in "quotes", <b>$y</> in "quotes", <c>$x</> in "companies"',
-            "column 50: query q: nothing joins quotes with the sources before it",
+            "column 50: query q: quotes is not joined with the sources before it",
         ),
     ],
 )

@@ -26,7 +26,7 @@ def test_import(weir) -> None:  # type: ignore[no-untyped-def]
     places = {name: stream.path for name, (_, stream) in weir.catalog.streams().items()}
     assert places["The_Daily_more_2"] == "https://example.org/other?a=%27b%27"
     assert weir.import_opml(LIST.replace(b"7", b"8")) == ["feed_8_days"], "what is there already is left out"
-    for text, words in ((b"<html/>", "the document element is html"), (b"<opml", "it is not OPML")):
+    for text, words in ((b"<html/>", "the document element is html"), (b"<opml", "not an OPML document")):
         with pytest.raises(SourceError, match=words):
             weir.import_opml(text)
 

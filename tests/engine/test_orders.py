@@ -74,13 +74,13 @@ def test_columns_of_documents_are_numbers(weir):
 REFUSED = [
     (
         "select R.id from R [range 9], S [range 9] where R.a < S.a",
-        "query q compares a with a, both strings, by '<'; between streams, only numbers and times can be ordered",
+        "query q compares a with a, both strings, using '<'; in joins, only numbers and times can be ordered",
     ),
     (
         "select x.id from R [range 9] as x, S [rows 9] as y, S [rows 9] as z where x.id = y.id and y.id >= z.a",
-        "query q compares id with a, both strings, by '>='",
+        "query q compares id with a, both strings, using '>='",
     ),
-    ("select id from R where yes < n", "query q compares yes by '<'; true and false have no order"),
+    ("select id from R where yes < n", "query q compares yes using '<', but true and false have no order"),
 ]
 
 

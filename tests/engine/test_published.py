@@ -121,8 +121,8 @@ def test_a_document_does_not_meet_itself_by_another_name(weir, spark):
     assert len(found(weir, "new")) == 4
     weir.execute("S publish spare")
     for name, reason in (
-        ("F", "F holds the results of a query"),
-        ("spare", "there is already a published query of that name"),
+        ("F", "F contains the results of a query"),
+        ("spare", "there is already a published query with this name"),
     ):
         with pytest.raises(QueryError, match=reason):
             weir.attach(name, spark.readStream.format("rate").load())
@@ -182,9 +182,9 @@ def test_what_is_read_cannot_be_dropped(quiet):
 
 def test_nothing_is_put_among_the_results_of_a_query(quiet):
     quiet.execute("S//a publish P; create query Q as P; S publish R")
-    with pytest.raises(QueryError, match="P holds the results of a query: nothing else can be published there"):
+    with pytest.raises(QueryError, match="P contains the results of a query: programs cannot publish to it"):
         quiet.publish("P", ["<a/>"])
-    with pytest.raises(QueryError, match="R is a query, not a stream: only its results are published there"):
+    with pytest.raises(QueryError, match="R is a query, not a stream: programs cannot publish to it"):
         quiet.publish("R", ["<a/>"])
 
 
@@ -198,13 +198,13 @@ def test_a_query_that_nobody_reads_makes_no_stream(quiet):
 REFUSED = [
     ("P//a publish P", 1, "query P reads itself"),
     ("create query Q as P//a publish Q", 19, "neither a stream nor a file"),
-    ("S//a publish S", 14, "query S: there is already a stream of that name"),
-    ("S//a publish T; create stream T", None, "stream T: there is already a published query of that name"),
+    ("S//a publish S", 14, "query S: there is already a stream with this name"),
+    ("S//a publish T; create stream T", None, "stream T: there is already a published query with this name"),
     ("S//a->x JOIN{x=y, 5} P//b->y", 22, "reads P, which is neither a stream nor a file"),
-    ("create query S as S//a", 14, "query S: there is already a stream of that name"),
-    ("create S where <a>$x</> in S construct $x", 8, "query S: there is already a stream of that name"),
-    ("create query T as S//a; create stream T", None, "stream T: there is already a query of that name"),
-    ("create query T as S//a; create stream T (x int)", None, "stream T: there is already a query of that name"),
+    ("create query S as S//a", 14, "query S: there is already a stream with this name"),
+    ("create S where <a>$x</> in S construct $x", 8, "query S: there is already a stream with this name"),
+    ("create query T as S//a; create stream T", None, "stream T: there is already a query with this name"),
+    ("create query T as S//a; create stream T (x int)", None, "stream T: there is already a query with this name"),
 ]
 
 
@@ -236,7 +236,7 @@ def test_an_unnamed_query_takes_no_streams_name(quiet):
 def test_a_query_is_not_named_after_a_stream_that_others_read(quiet):
     quiet.execute("S//a publish P expire 2001-01-01; P//b publish Q")
     quiet._expire()
-    with pytest.raises(QueryError, match="query P: there is already a stream of that name"):
+    with pytest.raises(QueryError, match="query P: there is already a stream with this name"):
         quiet.execute("create query P as S//c")
 
 

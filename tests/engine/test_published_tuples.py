@@ -139,7 +139,7 @@ REFUSED = [
     ("select symbol from trades publish P; select price from P", "price", "reads price; the columns of P are symbol"),
     ("select at from trades publish P; select at from P where at > 'soon'", "soon", "compares at, a time, with soon"),
     ("select * from P publish P", "P publish", "query P reads itself"),
-    ("select * from trades publish trades", "trades", "query trades: there is already a stream of that name"),
+    ("select * from trades publish trades", "trades", "query trades: there is already a stream with this name"),
     ("select * from P publish Q", "P", "reads P, which is neither a stream nor a file"),
 ]
 
@@ -169,12 +169,12 @@ def test_what_is_read_stays(trades):
 def test_readers_of_an_expired_query_keep_its_columns(trades):
     trades.execute("select symbol from trades publish P expire 2001-01-01; select * from P publish Q")
     trades._expire()
-    with pytest.raises(QueryError, match="query P: Q read it with the columns symbol string; drop them first"):
+    with pytest.raises(QueryError, match="query P: its readers expect the columns symbol string; first drop Q"):
         trades.execute("select price from trades publish P")
     with pytest.raises(QueryError, match="the queries read each other: P -> Q -> P"):
         trades.execute("select symbol from Q publish P")
     trades.execute("select symbol from trades where price > 5 publish P")
-    with pytest.raises(QueryError, match="feed F: q read it with the columns symbol string, price double"):
+    with pytest.raises(QueryError, match="feed F: its readers expect the columns symbol string, price double"):
         trades.execute("create feed F from trades; create query q as F; create or replace feed F from docs")
 
 

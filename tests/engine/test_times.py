@@ -88,8 +88,11 @@ def test_columns_of_times_are_ordered_in_joins(weir):
     [
         ("select b from R where e > 'soon'", "compares e, a time, with soon"),
         ("select b from R where e > 5", "compares e, a time, with 5"),
-        ("select b from R where b < f", "compares f, a time, by '<' with a column that is not a time"),
-        ("select R.b from R [range 9], T [range 9] where R.e >= T.b", "compares e, a time, by '>=' with"),
+        ("select b from R where b < f", "compares f, a time, with a column that is not a time, using '<'"),
+        (
+            "select R.b from R [range 9], T [range 9] where R.e >= T.b",
+            "compares e, a time, with a column",
+        ),
     ],
 )
 def test_refused(weir, query, words):

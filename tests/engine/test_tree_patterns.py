@@ -152,9 +152,9 @@ NEVER = [
     ("R//nope", 4, "reads nope; the columns of R are x, y"),
     ("R//R[nope = 1]", 6, "reads nope; the columns of R are x, y"),
     ("R/R[not(nope)]", 9, "reads nope; the columns of R are x, y"),
-    ("R/R/x/y", 7, "can never fire: columns of R have nothing below them"),
+    ("R/R/x/y", 7, "can never fire: columns of R have no child elements"),
     ("R/R[@x]", 6, "reads @x; the columns of R are x, y"),
     ("where <R><z>$v</></> in 'R' construct $v", 11, "reads z; the columns of R are x, y"),
     ("Q/Symbol", 3, "can never fire: patterns over Q begin with <Quotes> or <Quote>, not with <Symbol>"),
-    ("where <Quotes><Symbol>A</></> in 'Q' construct <o/>", 16, "below <Quotes> there is <Quote> in Q, not <Symbol>"),
+    ("where <Quotes><Symbol>A</></> in 'Q' construct <o/>", 16, "in Q, <Quotes> contains <Quote>, not <Symbol>"),
 ]

@@ -11,7 +11,7 @@ import pytest
 
 from fishweir.guard import Guard
 from fishweir.intake.sources import hosts
-from fishweir.intake.sources.fetch import FetchError, begin
+from fishweir.intake.sources.fetch import FetchError, submit
 from fishweir.intake.sources.fetched import Fetched, FetchState, fetch_items
 from fishweir.intake.sources.parsers import parse
 from tests.conftest import DATA
@@ -42,7 +42,7 @@ def test_every_document_gives_items_or_a_reason(monkeypatch: pytest.MonkeyPatch)
 
     with serving() as server:
         server.pages = {f"/{number}": body for number, body in enumerate(bodies)}
-        found = begin(everything([server.url(path) for path in server.pages])).result()
+        found = submit(everything([server.url(path) for path in server.pages])).result()
     counted: Counter[str] = Counter()
     for body, outcome in zip(bodies, found, strict=True):
         if isinstance(outcome, FetchError):

@@ -220,10 +220,10 @@ def test_redirect_busy_slow_and_large(tmp_path: Path, server: FeedServer, monkey
     assert next(source.poll(1000), 0) == 0
     assert source._fetching is not None, "a poll does not wait"
     assert fetched(source, 1000) == 1
-    with pytest.raises(fetch.FetchError, match=r"no answer within 0\.1 s"):
-        fetch.begin(fetch.fetch(server.url(), {}, 0.1)).result()
+    with pytest.raises(fetch.FetchError, match=r"no response within 0\.1 s"):
+        fetch.submit(fetch.fetch(server.url(), {}, 0.1)).result()
     with pytest.raises(fetch.FetchError, match="ConnectError"):
-        fetch.begin(fetch.fetch("http://127.0.0.1:1/x", {})).result()
+        fetch.submit(fetch.fetch("http://127.0.0.1:1/x", {})).result()
 
 
 def test_a_crash_before_the_commit_loses_nothing(

@@ -163,7 +163,7 @@ def test_endless_and_slow(server: FeedServer, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(fetch, "LARGEST", 1_000_000)
     server.pages["/endless"] = lambda: itertools.repeat(b"<item/>" * 1000)
     with pytest.raises(fetch.FetchError, match="larger than 1,000,000 bytes"):
-        fetch.begin(fetch.fetch(server.url("/endless"), {})).result()
+        fetch.submit(fetch.fetch(server.url("/endless"), {})).result()
     waiting = threading.Event()
 
     def drip() -> Iterator[bytes]:
@@ -171,8 +171,8 @@ def test_endless_and_slow(server: FeedServer, monkeypatch: pytest.MonkeyPatch) -
             yield b"x"
 
     server.pages["/slow"] = drip
-    with pytest.raises(fetch.FetchError, match=r"no answer within 0\.3 s"):
-        fetch.begin(fetch.fetch(server.url("/slow"), {}, 0.3)).result()
+    with pytest.raises(fetch.FetchError, match=r"no response within 0\.3 s"):
+        fetch.submit(fetch.fetch(server.url("/slow"), {}, 0.3)).result()
     waiting.set()
 
 
@@ -233,7 +233,7 @@ def test_json_feed(tmp_path: Path, server: FeedServer) -> None:
         "pubdate": ["2025-01-02T02:04:05Z"], "guid": ["7"], "author": ["Ann"], "category": ["a", "b"],
         "channel": ["J"], "channel_url": [server.url()], "enclosure": ["http://h.org/s.mp3"],
     }  # fmt: skip
-    assert source.known.about == {"title": "J", "description": "All of it"}  # type: ignore[attr-defined]
+    assert source.state.about == {"title": "J", "description": "All of it"}  # type: ignore[attr-defined]
     odd = {**feed, "items": ["no", {"id": "1", "tags": 5, "title": [], "authors": [None], "content_text": "x < y"}, 3]}
     (found,) = parse_feed(json.dumps(odd).encode()).items
     assert fields(found.body)["description"] == ["x < y"]

@@ -13,16 +13,16 @@ import pytest
 
 from fishweir.intake import Source
 from fishweir.intake.sources import parsers
-from fishweir.intake.sources.fetch import begin
+from fishweir.intake.sources.fetch import submit
 from tests.intake.feed_server import rss
 from tests.intake.support import fetched, opened, stream, titles
 
 
 @pytest.fixture(autouse=True)
 def _no_processes_before_or_after() -> Iterator[None]:
-    begin(parsers.end_all()).result()
+    submit(parsers.end_all()).result()
     yield
-    begin(parsers.end_all()).result()
+    submit(parsers.end_all()).result()
 
 
 def signal_parsers(number: signal.Signals) -> list[int]:
@@ -67,7 +67,7 @@ def test_a_parser_that_takes_too_long_is_killed(tmp_path: Path, monkeypatch: pyt
     file.write_bytes(rss("a", "b"))
     monkeypatch.setattr(parsers, "LONGEST", 0.1)
     assert fetched(source, 1) == 0
-    assert source.trouble == f"feed S: {file}: parsing takes longer than 0.1 s"
+    assert source.trouble == f"feed S: {file}: parsing took longer than 0.1 s"
     assert not is_there(pid)
     monkeypatch.undo()
     assert fetched(source, 100) == 1
@@ -92,7 +92,7 @@ def test_a_closed_source_leaves_no_parser_at_work(tmp_path: Path) -> None:
     source.close()  # type: ignore[attr-defined]
     _, again = opened(tmp_path, stream(path=str(file), format="feed"))
     assert fetched(again, 1) in (0, 1)
-    begin(parsers.end_all()).result()
+    submit(parsers.end_all()).result()
     assert not is_there(pid)
 
 
@@ -104,7 +104,7 @@ def test_a_parser_without_work_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         while parsers._running or parsers._ending:
             await parsers.asyncio.sleep(0.01)
 
-    begin(ended()).result(60)
+    submit(ended()).result(60)
     assert not parsers._free
 
 

@@ -44,7 +44,7 @@ def test_paths_may_be_absolute(tmp_path: Path) -> None:
         ({"path": "a", "split": "/a/@b"}, "split on /a/@b must lead to elements"),
         ({"path": "a", "split": "a b"}, "'a b' is not a path"),
         ({"path": "a", "rows": "/a/b"}, "rows and key must be used together"),
-        ({"path": "*.xml", "rows": "/a/b", "key": "c"}, "needs one file, not a glob"),
+        ({"path": "*.xml", "rows": "/a/b", "key": "c"}, "needs a single file, not a glob"),
         ({"path": ".", "rows": "/a/b", "key": "c"}, "is a folder"),
         ({"path": "a", "rows": "/a/b", "key": "c d"}, "'c d' is not a path"),
     ],

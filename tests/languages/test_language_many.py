@@ -75,7 +75,7 @@ def test_kinds_of_values_that_change() -> None:
     ["b", "//b; delete q", "//b publish x", "//b] JOIN", "//b--c", "//b[c = 'x]", "//b[$c]", "//b do x"],
 )
 def test_what_is_no_path(path: str) -> None:
-    with pytest.raises(QueryError, match="row 2: the column 'p' has no path"):
+    with pytest.raises(QueryError, match="row 2: the value of the column 'p' is not a path"):
         list(parse_rows("create query $name as S$p", [*ROWS[:1], {"name": "x", "p": path}], 5.0))
 
 

@@ -46,7 +46,7 @@ CASES = [
     ("create feed f from a as $x join last day on b with $x[window.t = window.u]", "window.t", QueryError, "with one of the window"),
     ("create feed f from a as $x join last day on b with $x[t contains 'u' or has v]", "with", QueryError, "with one of the window"),
     ("create feed f from a as $x join last day on b with $x[year(t) = window.u]", "year", QueryError, "whole values, not parts of dates"),
-    ("create feed f from a as $x join last 9 items on b with $x[t = window.t or window.u = 'v']", "window.u", QueryError, "no condition on its items alone"),
+    ("create feed f from a as $x join last 9 items on b with $x[t = window.t or window.u = 'v']", "window.u", QueryError, "cannot have conditions on its items alone"),
     ("register feed http://a.b/c apply 'x.xsl' as n", "http", QueryError, "not a URL"),
     ("register feed v apply 'x.xsl' as v", "v", QueryError, "would read itself"),
     ("register feed http://a.b/c", "", QuerySyntaxError, "found the end of the statement"),

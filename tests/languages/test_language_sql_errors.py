@@ -12,7 +12,7 @@ from tests.languages.cases import check_refused
 
 CASES = [
     # statement, the place is at this text, kind, words of the message
-    ("select * from R [rows 100]", "[rows", QueryError, "a window is for joins"),
+    ("select * from R [rows 100]", "[rows", QueryError, "windows are only for joins"),
     ("select * from R, S", "R, S", QueryError, "'R' needs a window to be joined: write [range 10 seconds]"),
     ("select * from R [rows 5], S where R.x = S.x", "S where", QueryError, "'S' needs a window"),
     ("select * from R left join S on R.x = S.x", "left", QueryError, "only inner joins are supported"),
@@ -29,7 +29,7 @@ CASES = [
     ("select * from R [range 5 fortnights], S [range 5]", "5 fort", QueryError, "is not a unit of time"),
     ("select * from R [last 5], S [range 5]", "[last", QueryError, "'[last 5]' is not a window: write [range 10 seconds]"),
     ("select * from R [range], S [range 5]", "[range]", QueryError, "is not a window"),
-    ("select x from R [range 5], S [range 5]", "x from", QueryError, "'x' does not say which stream it is of: write R.x or S.x"),
+    ("select x from R [range 5], S [range 5]", "x from", QueryError, "'x' is ambiguous in a join: write R.x or S.x"),
     ("select R.x from R [range 5], S [range 5] where y = S.x", "y =", QueryError, "write R.y or S.y"),
     ("select R.x as x, S.x as x from R [range 5], S [range 5]", "R.x as", QueryError, "the column 'x' is given twice"),
     ("select T.* from R [range 5], S [range 5]", "T.*", QueryError, "there is no stream 'T'"),

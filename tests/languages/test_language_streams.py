@@ -71,7 +71,7 @@ def test_definition(text: str, stream: StreamDefinition) -> None:
         ("create stream S from 'x.xml' every 5 s", "from", "'every' needs 'rows', format feed"),
         ("create stream S from 'x' format avro", "avro", "expected xml, csv, json, parquet"),
         ("create stream S from 'x.csv'", "from", "needs columns"),
-        ("create stream S (a int) from 'x.xml'", "a int", "no columns"),
+        ("create stream S (a int) from 'x.xml'", "a int", "cannot have columns"),
         ("create stream S (a int) from 'x'", "from", "add format csv, json or parquet"),
         ("create stream S rows /a key b", "rows", "'rows' needs 'from'"),
         ("create stream S from 'x' rows /a", "rows", "'rows' needs 'key'"),

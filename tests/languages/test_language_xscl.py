@@ -174,7 +174,7 @@ def test_what_must_only_exist_is_no_node_of_its_own(one: str, other: str) -> Non
 
 REFUSED = [
     ("S//a[not(b->x)]", 13, "the variable x cannot be bound inside not(...)"),
-    ("select x from S//a[b->x or c]", 8, "what is output is bound in every part of an 'or'"),
+    ("select x from S//a[b->x or c]", 8, "an output variable must be bound in every part of an 'or'"),
     ("select x from S//a[b->x or @c->x]", 15, "x is an element in one part of the 'or'"),
     ("S//a[@*[not(. = 1)]]", 13, "not(...) needs the name of the attribute"),
     (f"S//a{'[b or c]' * 9}", 1, "more than 256 alternatives"),
@@ -182,7 +182,7 @@ REFUSED = [
     ("S//a[b][1]", 9, "a position is the first predicate of its step"),
     ("S//a[1 or b]", 6, "a position must be the only condition"),
     ("S//a[0]", 6, "0 is not a position: positions count from 1"),
-    ("S//a[position() < 3]", 6, "position() can only be compared by '=' with a number or last()"),
+    ("S//a[position() < 3]", 6, "position() can only be compared with a number or last(), using '='"),
     ("S/descendant::a[2]", 17, "a position counts the children"),
     ("S//a[count(b) > 1]", 6, "functions other than contains(), starts-with(), not(), position() and last() are not"),
     ("S//a[contains(string(b), 'x')]", 15, "are not supported: string()"),
@@ -193,11 +193,11 @@ REFUSED = [
     ("S//a[last() - 1]", 13, "arithmetic is not supported"),
     ("S//a[position() = last()-1]", 25, "arithmetic is not supported"),
     ("S//a[b = c = d]", 12, "a comparison has two sides"),
-    ("S//a | S//a/@b", 1, "what is selected is an element in one part of the 'or'"),
+    ("S//a | S//a/@b", 1, "the result is an element in one part of the 'or'"),
     ("S/following::a", 3, "the axis following:: is not supported"),
     ("S//a[preceding-sibling::b]", 6, "the axis preceding-sibling:: is not supported"),
     ("S//comment()", 4, "comment() is not supported"),
-    ("S//a/text()", 6, "text() is compared, not selected"),
+    ("S//a/text()", 6, "text() can be compared, but not selected"),
     ("S//a[node()]", 6, "node() at the end of a path"),
     ("S//a[not(ancestor::b)]", 20, "ancestor:: is not supported inside not(...)"),
     ("S//a[not(self::b[c])]", 16, "a predicate there is not supported inside not(...)"),
@@ -229,7 +229,7 @@ REFUSED = [
     ("S publish", 10, "expected a name or quoted text, found the end of the statement"),
     ("S[a]", 2, "found '['"),
     ("S join T", 8, "expected '{', found 'T'"),
-    ("select <o>{x} &amp; y</o> from S//a->x", 19, "';' ends it; text is written as it is, '&' and not '&amp;'"),
+    ("select <o>{x} &amp; y</o> from S//a->x", 19, "';' ends the statement; write '&' instead of '&amp;'"),
 ]
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 
 import fishweir
 from fishweir import testing
-from fishweir.engine.reading import Asked, reader_of
+from fishweir.engine.reading import ResultSelection, reader_of
 from fishweir.pipeline import shares
 from fishweir.pipeline.commits import Commit
 from fishweir.pipeline.shares import Share, parts_of
@@ -37,14 +37,14 @@ def test_shares_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     wanted = filled(tmp_path / "home").to_pylist()
     monkeypatch.setattr(shares, "AT_ONCE", 7)
     with testing.open(tmp_path / "home") as weir:
-        asked = Asked(reader_of(weir.home, weir.catalog), weir.table, None)
-        parts = list(parts_of(asked.commits()))
+        selection = ResultSelection(reader_of(weir.home, weir.catalog), weir.table, None)
+        parts = list(parts_of(selection.commits()))
         assert max(len(part) for part in parts) == 1
         found = [
             r
             for part in parts
             for commit, share in part
-            for batch in asked.batches([commit], share)
+            for batch in selection.batches([commit], share)
             for r in batch.results()
         ]
     assert [result.to_dict()["query"] for _, result in found] == [row["query"] for row in wanted]

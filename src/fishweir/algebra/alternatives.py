@@ -1,8 +1,8 @@
 """Alternatives: a query that matches if any of several shapes matches, as created by `or` and `|`.
 
 A shape with alternatives stands for itself and for each of them: the disjunctive normal form of the query. All have the
-same sources, output, slots and window. A result is one binding of the output variables, however many of them give it.
-In the shared plan each is a template like any other, and whoever reads results takes each once.
+same sources, output, slots and window. A result is one binding of the output variables, however many alternatives
+produce it. In the shared plan, each alternative is an ordinary template, and readers of results remove duplicates.
 """
 
 from __future__ import annotations
@@ -23,31 +23,30 @@ T = TypeVar("T")
 
 
 def _by_identity(function: Callable[[Shape], T]) -> Callable[[Shape], T]:
-    """Remembers what a function says of a shape by the object: the hash of all that is in it, for each result, takes
-    longer than most of what is done with the answer."""
-    known: dict[int, tuple[Shape, T]] = {}
+    """Caches a function of a shape by object identity: hashing a shape for each result would take too long."""
+    cache: dict[int, tuple[Shape, T]] = {}
 
     def look_up(shape: Shape) -> T:
-        found = known.get(id(shape))
+        found = cache.get(id(shape))
         if found is None:
-            if len(known) == MOST_KNOWN:
-                known.clear()
-            found = known[id(shape)] = shape, function(shape)
+            if len(cache) == CACHE_SIZE:
+                cache.clear()
+            found = cache[id(shape)] = shape, function(shape)
         return found[1]
 
     return wraps(function)(look_up)
 
 
-MOST_KNOWN = 10_000
+CACHE_SIZE = 10_000
 
 
 def parts(shape: Shape) -> tuple[Shape, ...]:
-    """The alternatives of a query, each by itself; of a query without any, the query."""
+    """The alternatives of a query as separate shapes, or the query itself if it has none."""
     return (replace(shape, alternatives=()), *shape.alternatives) if shape.alternatives else (shape,)
 
 
 def one_of(shapes: Sequence[Shape]) -> Shape:
-    """The query that holds where any of these does."""
+    """The query that matches if any of these shapes matches."""
     first, *others = dict.fromkeys(shapes) if len(shapes) > 1 else shapes
     return replace(first, alternatives=tuple(others)) if others else first
 
@@ -64,8 +63,8 @@ def to_alternatives(shape: Shape) -> Iterator[Normal]:
 
 
 def to_join_alternatives(shape: Shape) -> Iterator[JoinNormal]:
-    """The normal forms of a join's alternatives. Those with one template have turns, as the queries of a join are found
-    by lists of queries for either side, and the same query must not be in such a list by two of them."""
+    """The normal forms of a join's alternatives. Those with the same template are numbered (`turn`): the queries of a
+    join are found by lists of queries per side, and a query must occur only once in such a list."""
     turns: Counter[JoinTemplate] = Counter()
     for part in parts(shape):
         normal = to_join(part)
@@ -77,7 +76,7 @@ def to_join_alternatives(shape: Shape) -> Iterator[JoinNormal]:
 @_by_identity
 @lru_cache(maxsize=100_000)
 def steps_of(shape: Shape) -> Mapping[str, tuple[int, Step]]:
-    """Of each variable its block, and the step that it is at in the first alternative that binds it."""
+    """The block of each variable, and its step in the first alternative that binds it."""
     blocks = ((side, block) for part in parts(shape) for side, block in enumerate(part.blocks))
     nodes = ((side, node) for side, block in blocks for node in block.pattern.walk())
     found: dict[str, tuple[int, Step]] = {}
@@ -90,7 +89,7 @@ def steps_of(shape: Shape) -> Mapping[str, tuple[int, Step]]:
 @_by_identity
 @lru_cache(maxsize=100_000)
 def output_places(shape: Shape) -> Mapping[str, int]:
-    """Of each output variable of a selection its place among the nodes of a result."""
+    """The position of each output variable of a selection among the nodes of a result."""
     if shape.alternatives:
         return {name: place for place, name in enumerate(shape.output_variables)}
     normal = to_normal(shape)

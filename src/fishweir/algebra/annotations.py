@@ -1,10 +1,10 @@
 """RoSeS' annotation join in normal form (RoSeS 3.2): a join of feeds, as a semi-join that collects.
 
 In: a Selection with joins. Out: a JoinTemplate, whose first side is the items and whose other sides are the windows,
-and the way back. Each conjunction of the disjunctive normal form of a join's condition is a window of its own: what it
-asks of the item alone goes to the items' filters, what it asks of the window's items alone to the window's, and what is
-left compares the two. An item must match something by one conjunction of each of its joins, and its annotation has what
-it matches by any. Queries with equal templates differ in constants.
+and the mapping back to the query. Each conjunction of the disjunctive normal form of a join's condition is a separate
+window: its conditions on the item alone go to the items' filters, those on the window's items alone to the window's
+filters, and the rest compares the two. For each of its joins, an item must match something by one conjunction, and its
+annotation contains what it matches by any. Queries with equal templates differ only in constants.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from fishweir.algebra.predicates import Predicate, SlotPlace, order_of, to_predi
 from fishweir.errors import QueryError
 
 ROLES = 64
-"""Most roles a query may have: (query, role) is one number."""
+"""The maximum number of roles of a query: (query, role) is encoded as one number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A side of a join: items that come by any of its filters. Edges compare the values at `paths`."""
+    """A side of a join: items that pass any of its filters. Edges compare the values at `paths`."""
 
     filters: tuple[Predicate, ...]
     paths: tuple[tuple[Step, ...], ...]
     meets: tuple[tuple[int, ...], ...]
-    """By filter, the sides in each of which an item must match something; none for the items of a window."""
+    """For each filter, the sides in each of which an item must match something; empty for the items of a window."""
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -46,13 +46,13 @@ class Feed:
 
     @property
     def roles(self) -> tuple[tuple[int, ...], ...]:
-        """What items must match, each once: items that must match the same have one role."""
+        """The distinct sets of sides that items must match. Items that must match the same sides have one role."""
         return tuple(dict.fromkeys(self.meets))
 
     def path(self, value: int) -> tuple[Step, ...]:
         return self.paths[value]
 
-    def meeting(self, side: int) -> tuple[Source, ...]:
+    def matching_sources(self, side: int) -> tuple[Source, ...]:
         """The sources of items that must match something in a side."""
         own = (one.source for one, meets in zip(self.filters, self.meets, strict=True) if side in meets)
         return tuple(dict.fromkeys(own))
@@ -63,7 +63,7 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class _Conjunction:
-    """One of a join's condition: `item` and `other` are what it asks of the item and of the window's items alone."""
+    """A conjunction of a join's condition; `item` and `other` are its conditions on either side alone."""
 
     join: int
     item: Formula
@@ -74,11 +74,11 @@ class _Conjunction:
 @lru_cache(maxsize=100_000)
 def to_annotation(shape: Selection) -> JoinNormal:
     """The normal form of a selection with joins. Raises QueryError if it has too many roles or can never match."""
-    ways = [_conjunctions(join, i) for i, join in enumerate(shape.joins)]
-    flat = [one for some in ways for one in some]
-    items = [part for one in shape.filters for part in _by_ways(one, ways, flat)]
+    conjunctions = [_conjunctions(join, i) for i, join in enumerate(shape.joins)]
+    flat = [one for some in conjunctions for one in some]
+    items = [part for one in shape.filters for part in _by_conjunctions(one, conjunctions, flat)]
     if (roles := len({part.joins for part in items}) + len(flat)) > ROLES:
-        raise QueryError(f"its feeds have {roles} roles, more than {ROLES}")
+        raise QueryError(f"the feeds of this query have {roles} roles, more than {ROLES}")
     others = [
         [replace(part, formula=_both(part.formula, one.other)) for part in shape.joins[one.join].filters]
         for one in flat
@@ -97,7 +97,7 @@ def to_annotation(shape: Selection) -> JoinNormal:
 
 
 def _conjunctions(join: Annotation, number: int) -> list[_Conjunction]:
-    """Those of a join's condition, each in the order of its text."""
+    """The conjunctions of a join's condition, in the order of the text."""
     order = {atom: i for i, atom in enumerate(atoms_of(join.condition))}
     found = []
     for clause in to_dnf(join.condition):
@@ -105,11 +105,11 @@ def _conjunctions(join: Annotation, number: int) -> list[_Conjunction]:
         between.sort(key=lambda literal: order[literal.atom])
         item, other = (_formula(own_clause(clause, block)) for block in (0, 1))
         if other != And() and join.window.rows:
-            reason = "what it holds would depend on the condition; put the condition on the feed"
-            raise QueryError(f"a window of items has no condition on its items alone: {reason}")
+            reason = "its content would depend on the condition; put the condition on the feed"
+            raise QueryError(f"a window that counts items cannot have a condition on its items alone: {reason}")
         found.append(_Conjunction(number, item, other, tuple(between)))
     if not found:
-        raise QueryError("the condition of its join never holds")
+        raise QueryError("the condition of the join can never hold")
     return found
 
 
@@ -122,9 +122,11 @@ def _both(formula: Formula, more: Formula) -> Formula:
     return formula if more == And() else conjunction((formula, more))
 
 
-def _by_ways(part: Filter, ways: list[list[_Conjunction]], flat: list[_Conjunction]) -> Iterator[Filter]:
-    """A filter for each choice of one conjunction of each of its joins, which are then the sides of the template."""
-    for chosen in product(*(ways[join] for join in part.joins)):
+def _by_conjunctions(
+    part: Filter, conjunctions: list[list[_Conjunction]], flat: list[_Conjunction]
+) -> Iterator[Filter]:
+    """A filter for each combination of one conjunction per join; the conjunctions become the sides of the template."""
+    for chosen in product(*(conjunctions[join] for join in part.joins)):
         formula = part.formula
         for one in chosen:
             formula = _both(formula, one.item)
@@ -134,7 +136,7 @@ def _by_ways(part: Filter, ways: list[list[_Conjunction]], flat: list[_Conjuncti
 def _matched(
     filters: Sequence[Filter], slots: list[SlotPlace]
 ) -> tuple[tuple[Predicate, ...], tuple[tuple[int, ...], ...]]:
-    """The predicates of a side's filters and what their items must match; appends the places of their constants."""
+    """The predicates of a side's filters, and the sides their items must match. Appends to `slots`."""
     found = []
     for part in filters:
         for predicate, places in to_predicates(part.source, part.formula):
@@ -146,7 +148,7 @@ def _matched(
 def _edges(
     own: _Conjunction, side: int, paths: list[dict[RelativePath, int]], slots: list[SlotPlace]
 ) -> Iterator[Edge]:
-    """Those between the items and a window. Adds the values that they compare and the places of their thresholds."""
+    """The edges between the items and a window. Adds compared values to `paths` and thresholds to `slots`."""
     for literal in own.between:
         atom, share = stripped(literal.atom), -1
         assert isinstance(atom.right, tuple)

@@ -8,5 +8,5 @@ SUFFIX = ".changes"
 
 
 def changes_stream(rows: StreamDefinition) -> StreamDefinition:
-    """The stream of the changes of another one; a document has the time of its row."""
+    """The stream of the changes of another stream. A document has the timestamp of its row."""
     return StreamDefinition(f"{rows.name}{SUFFIX}", changes_of=rows.name, timestamp=rows.timestamp, late=rows.late)

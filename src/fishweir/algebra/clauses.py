@@ -1,8 +1,8 @@
-"""Selections in normal form: the part of each filter that the shared plan sees.
+"""Selections in normal form: the part of each filter that the shared plan evaluates.
 
 In: a Selection. Out: its normals; the query fires if any of them matches. A filter on feed items becomes a predicate
-(predicates.py). Of SQL's conditions each conjunction of the disjunctive normal form becomes a template (columns.py), of
-its joins a join (column_joins.py).
+(predicates.py). Each conjunction of the disjunctive normal form of an SQL condition becomes a template (columns.py), or
+a join (column_joins.py) if the query joins.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ AnyNormal = Normal | JoinNormal
 
 
 MOST = 100_000
-_LATELY: dict[int, tuple[Any, tuple[AnyNormal, ...]]] = {}
+_RECENT: dict[int, tuple[Any, tuple[AnyNormal, ...]]] = {}
 """A cache of recent shapes by object identity: callers pass the same object again, and hashing a shape takes as long as
 normalizing it."""
 
 
 def to_normals(shape: Any) -> tuple[AnyNormal, ...]:
-    """The normal forms of a query: it fires where any of them holds."""
-    lately = _LATELY.get(id(shape))
-    if lately is None or lately[0] is not shape:
-        if len(_LATELY) >= MOST:
-            _LATELY.clear()
-        lately = _LATELY[id(shape)] = shape, _normals(shape)
-    return lately[1]
+    """The normal forms of a query. It fires if any of them holds."""
+    recent = _RECENT.get(id(shape))
+    if recent is None or recent[0] is not shape:
+        if len(_RECENT) >= MOST:
+            _RECENT.clear()
+        recent = _RECENT[id(shape)] = shape, _normals(shape)
+    return recent[1]
 
 
 def _normals(shape: Any) -> tuple[AnyNormal, ...]:
@@ -58,13 +58,13 @@ def _normals(shape: Any) -> tuple[AnyNormal, ...]:
 
 @singledispatch
 def normals_of(shape: Any) -> Iterable[AnyNormal]:
-    """Normalizes a shape; a kind of query with its own shape registers its function here."""
+    """Normalizes a shape. A kind of query with its own shape registers its function here."""
     raise TypeError(f"no normal form is registered for {type(shape).__name__}")
 
 
 @normals_of.register
 def _of_shape(shape: Shape) -> Iterable[AnyNormal]:
-    """A tree pattern or a join of patterns has one for each alternative, a join by SQL one for each conjunction."""
+    """A tree pattern or a join of patterns has one normal form per alternative, an SQL join one per conjunction."""
     if shape.formula is not None:
         return to_column_joins(shape)
     if shape.alternatives:
@@ -89,12 +89,12 @@ def has_several(shape: Shape) -> bool:
 
 
 def constants_of(normal: AnyNormal, constants: tuple[Constant, ...]) -> list[Constant]:
-    """A query's constants in the order of a template; a share and its text become one."""
+    """A query's constants in the order of a template. A share and its text become one constant."""
     return [constant_at(place, constants) for place in normal.slots]
 
 
 def constants_in_order(normal: AnyNormal) -> Callable[[tuple[Constant, ...]], Sequence[Constant]]:
-    """`constants_of` for many queries of a shape: most have their constants in the order of the template already."""
+    """`constants_of` for many queries of a shape: most already have their constants in the order of the template."""
     if normal.slots == tuple(range(len(normal.slots))):
         size = len(normal.slots)
         return lambda constants: constants[:size]

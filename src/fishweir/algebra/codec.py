@@ -51,7 +51,7 @@ _PLAIN = {str, int, float, bool, type(None)}
 
 
 def register_nodes(*classes: type) -> None:
-    """Adds frozen nodes of a program's own: shapes and templates of a kind of query that is not built in."""
+    """Registers a program's own frozen nodes: shapes and templates of a kind of query that is not built in."""
     CLASSES.update({cls.__name__: cls for cls in classes})
 
 
@@ -72,11 +72,11 @@ def to_json(value: Any) -> Any:
 
 
 def to_text(value: Any) -> str:
-    """`json.dumps(to_json(value))`; nodes are taken apart as the encoder meets them."""
+    """`json.dumps(to_json(value))`; the encoder converts each node when it reaches it."""
     return _ENCODER.encode(value)
 
 
-def _taken_apart(node: Any) -> dict[str, Any]:
+def _encode_node(node: Any) -> dict[str, Any]:
     kind: Any = type(node)
     names, values_of = _parts_of(kind)
     return dict(zip(names, values_of(node), strict=True))
@@ -84,24 +84,24 @@ def _taken_apart(node: Any) -> dict[str, Any]:
 
 @cache
 def _parts_of(kind: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    """The names of what is written of a node, and what gives their values."""
+    """The names of the stored fields of a node, and a function that returns their values."""
     names = _names(kind)
     if not names:
         raise TypeError(f"{kind.__name__} is not a node")
     return ("!", *names), attrgetter("__class__.__name__", *names)
 
 
-_ENCODER = json.JSONEncoder(default=_taken_apart, check_circular=False)
+_ENCODER = json.JSONEncoder(default=_encode_node, check_circular=False)
 
 
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """The fields of a node, in their order; none of anything else."""
+    """The fields of a node in order; none if it is not a node."""
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 
 def from_json(value: Any) -> Any:
-    """Lists come back as tuples, as frozen nodes want them."""
+    """Decodes nodes. Lists become tuples, as frozen nodes require."""
     if isinstance(value, dict):
         return CLASSES[value["!"]](**{k: from_json(v) for k, v in value.items() if k != "!"})
     if isinstance(value, list):

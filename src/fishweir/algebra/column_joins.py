@@ -1,8 +1,8 @@
-"""SQL's joins in normal form: a formula over the columns of several streams, as joins of templates.
+"""SQL joins in normal form: a formula over the columns of several streams, as joins of templates.
 
-In: a Shape with a formula, whose paths begin with a step that says which block they read. Out: one join for each
-conjunction of the disjunctive normal form; a combination of tuples is one result, however many of them hold. Within a
-conjunction, comparisons between blocks are edges, all else belongs to its side.
+In: a Shape with a formula, whose paths begin with a step that names the block they read. Out: one join for each
+conjunction of the disjunctive normal form; a combination of tuples is one result, however many conjunctions hold.
+Within a conjunction, comparisons between blocks are edges; everything else belongs to its side.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from fishweir.algebra.normal import Template
 from fishweir.algebra.predicates import SlotPlace
 
 End = tuple[int, RelativePath]
-"""A column of one of a join's streams."""
+"""Block and path of a column of a join."""
 
 
 def in_block(block: int, path: RelativePath) -> RelativePath:
-    """A column of one of a join's streams."""
+    """The path of a column, prefixed with a step that names the block it reads."""
     return (Step(str(block), "item"), *path)
 
 
@@ -38,7 +38,8 @@ def is_between(atom: Atom) -> bool:
 
 def to_column_joins(shape: Shape) -> tuple[JoinNormal, ...]:
     """The joins of a query. Joins with the same edges and conditions on the same sides are evaluated together, by lists
-    of queries: of several of one query each has its turn, so that the query is in such a list once."""
+    of queries. If one query has several such joins, they are numbered (`turn`), so that the query occurs once in such a
+    list."""
     assert shape.formula is not None, "SQL's joins have a formula"
     turns: Counter[Hashable] = Counter()
     found = []
@@ -76,7 +77,7 @@ def _edge(atom: Atom) -> tuple[End, Operator, End]:
 
 
 def own_clause(clause: Clause, side: int) -> Clause:
-    """The conditions on one side, their paths without the step that says so."""
+    """The conditions on one side, with paths that do not name the block."""
     return frozenset(
         Literal(stripped(x.atom), x.positive)
         for x in clause
@@ -85,6 +86,6 @@ def own_clause(clause: Clause, side: int) -> Clause:
 
 
 def stripped(atom: Atom) -> Atom:
-    """An atom whose paths do not say which block they read."""
+    """The atom with paths that do not name the block."""
     right = atom.right[1:] if isinstance(atom.right, tuple) else atom.right
     return replace(atom, path=atom.path[1:], right=right)

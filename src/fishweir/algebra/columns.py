@@ -1,7 +1,7 @@
-"""Conjunctions over the columns of one source as templates, for SQL's selections and for the sides of its joins.
+"""Conjunctions over the columns of one source as templates, for SQL selections and for the sides of SQL joins.
 
-In: a source and the conditions on its columns. Out: a template whose root is the document element, with a node for
-each column that a positive atom reads; what must not hold is kept apart, by path.
+In: a source and the conditions on its columns. Out: a template whose root is the document element, with a node for each
+column that a positive atom reads. Negated atoms are kept separately, by path.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ class _Pattern:
 
     def __init__(self) -> None:
         self.nodes = [TemplateNode(-1, ANY_ROOT)]
-        self.known: dict[RelativePath, int] = {(): 0}
+        self.node_of: dict[RelativePath, int] = {(): 0}
 
     def node(self, path: RelativePath) -> int:
-        if path not in self.known:
+        if path not in self.node_of:
             parent = self.node(path[:-1])
             self.nodes.append(TemplateNode(parent, path[-1]))
-            self.known[path] = len(self.nodes) - 1
-        return self.known[path]
+            self.node_of[path] = len(self.nodes) - 1
+        return self.node_of[path]
 
 
 def column_template(
     source: Source, clause: Clause, joined: Sequence[RelativePath] = ()
 ) -> tuple[Template, tuple[SlotPlace, ...], list[int]]:
-    """The template, the places of its constants, and the nodes of the columns that a join compares, its outputs."""
+    """The template, the positions of its constants, and the nodes of the columns that a join compares (its outputs)."""
     positive = sorted((x.atom for x in clause if x.positive), key=order_of)
     negative = sorted((x.atom for x in clause if not x.positive), key=order_of)
     pattern = _Pattern()

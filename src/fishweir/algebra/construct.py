@@ -30,7 +30,7 @@ from fishweir.algebra.return_paths import Bound, at_path, iterations
 from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
 
 NOT_AS_IT_IS = {"\r": "&#13;"}
-"""Beside `<>&`: what a parser would change."""
+"""Characters other than `<>&` that a parser would change."""
 
 
 def construct(parts: tuple[Output, ...], bound: Mapping[str, Bound]) -> str:
@@ -43,8 +43,8 @@ def element_text(element: Element) -> str:
 
 
 def select_columns(output: ColumnsOutput, root: Element, values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """SQL's select list: the columns of a tuple as they are, of a document the first text at each path; `*` is the
-    document element's children."""
+    """The columns of an SQL select list: the values of a tuple, or the first text at each path of a document. `*` is
+    all children of the document element."""
     if not output.columns:
         if values is not None:
             return dict(values)
@@ -58,7 +58,7 @@ def select_columns(output: ColumnsOutput, root: Element, values: Mapping[str, An
 def joined_columns(
     columns: Sequence[ColumnOutput | AllColumnsOutput], blocks: Sequence[tuple[Element, Mapping[str, Any] | None]]
 ) -> dict[str, Any]:
-    """The select list of a join, of the documents of its blocks; where `*` gives a name twice it is qualified."""
+    """The columns of the select list of a join. Names that `*` produces twice are qualified."""
     shown = [
         select_columns(ColumnsOutput(), *blocks[part.block])
         if isinstance(part, AllColumnsOutput)
@@ -100,7 +100,7 @@ def _part(part: Output, bound: Mapping[str, Bound]) -> str:
 
 
 def node_text(node: Bound, content: bool) -> str:
-    """A node as an output copies it: the element itself or what is inside of it, the value of an attribute."""
+    """A node as copied to an output: the element or its content, or the value of an attribute."""
     element, attribute = node
     if attribute is not None:
         return escape(value_of(node), NOT_AS_IT_IS)
@@ -111,7 +111,7 @@ def node_text(node: Bound, content: bool) -> str:
 
 
 def _own_text(node: Bound) -> str:
-    """`text()`: the text of an element itself, without that of its children."""
+    """`text()`: the element's own text, without that of its children."""
     element, attribute = node
     if attribute is not None:
         return escape(value_of(node), NOT_AS_IT_IS)
@@ -119,7 +119,7 @@ def _own_text(node: Bound) -> str:
 
 
 def attribute_text(key: str, value: AttributeOutput, bound: Mapping[str, Bound]) -> str:
-    """An attribute of a literal tag with the space before it; nothing where its variable is not bound."""
+    """An attribute of a literal tag, with a leading space; empty if its variable is not bound."""
     text = _plain(value, bound)
     return "" if text is None else f" {key}={quoteattr(text)}"
 
@@ -133,7 +133,7 @@ def _plain(part: AttributeOutput, bound: Mapping[str, Bound]) -> str | None:
 
 
 def value_of(node: Bound) -> str:
-    """The string value of a bound node; XPath's own, since outputs keep comments."""
+    """The XPath string value of a bound node. It is computed by XPath because parsed outputs keep comments."""
     element, attribute = node
     if attribute is None:
         return string_value(element)

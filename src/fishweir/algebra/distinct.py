@@ -1,9 +1,9 @@
 """`distinct on link, title within 7 days`: of the documents that a query selects, the first of each key.
 
 Two documents have the same key if they have the same values at all of the paths. The documents of one query are decided
-in the order in which they arrive: a document passes unless one with its key has passed whose timestamp is at most the
-interval away. So a key that keeps coming passes again once the interval is over. A document without any value at the
-paths has no key and always passes. A document that passes gives all its results.
+in arrival order: a document passes unless one with the same key has passed whose timestamp is at most the interval
+away. So a key that recurs passes again once the interval is over. A document without any value at the paths has no key
+and always passes. A document that passes yields all its results.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Distinct:
 
 @dataclass(frozen=True, slots=True)
 class DistinctTemplate:
-    """A query over one document, the condition on what it selects, and everything that the whole query reads."""
+    """A query over one document, the `distinct` clause on its documents, and all sources of the whole query."""
 
     kind: ClassVar[str] = "distinct"
 
@@ -53,15 +53,15 @@ class DistinctTemplate:
 
 
 def key_of(root: Element, distinct: Distinct) -> Hashable | None:
-    """What documents are compared by; None where a document has none of the values."""
-    from fishweir.algebra.documents import values_at  # late: registering a query does not load the XML library
+    """The key of a document; None if it has no value at any of the paths."""
+    from fishweir.algebra.documents import values_at  # imported late: registering a query does not load the XML library
 
     values = tuple(tuple(values_at(root, path)) for path in distinct.paths)
     return values if any(values) else None
 
 
 def passing(arrived: Iterable[tuple[Hashable | None, float]], seconds: float) -> Iterator[bool]:
-    """Whether each of a query's documents, given by key and timestamp in the order of arrival, passes."""
+    """Whether each document of a query passes; documents are given as key and timestamp, in arrival order."""
     passed: dict[Hashable, list[float]] = {}
     for key, time in arrived:
         before = passed.setdefault(key, [])

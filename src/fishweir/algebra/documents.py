@@ -31,7 +31,7 @@ class BadDocument(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed document, as the oracle and the constructor of outputs see it."""
+    """A parsed document, as used by the oracle and for constructing outputs."""
 
     id: str
     timestamp: float
@@ -42,7 +42,7 @@ class Document:
 def new_parser(comments: bool = False, encoding: str | None = None, recover: bool = False) -> etree.XMLParser:
     """A parser that expands no external entity, reaches no network and loads no DTD."""
     return etree.XMLParser(
-        resolve_entities="internal",  # type: ignore[arg-type]  # the stubs do not know it yet
+        resolve_entities="internal",  # type: ignore[arg-type]  # missing in the stubs
         no_network=True,
         load_dtd=False,
         huge_tree=False,
@@ -56,11 +56,11 @@ def new_parser(comments: bool = False, encoding: str | None = None, recover: boo
 ABOUT_IDS = {etree.ErrorTypes.DTD_ID_REDEFINED, etree.ErrorTypes.DTD_XMLID_VALUE}
 
 PARSERS = {comments: new_parser(comments) for comments in (False, True)}
-"""Made once: a new parser for each document costs more than parsing a small one."""
+"""Created once: creating a parser takes longer than parsing a small document."""
 
 
 def parse_document(body: bytes, comments: bool = False) -> Element:
-    """The document element of an XML text, or BadDocument with the reason."""
+    """The document element of an XML text. Raises BadDocument with the reason."""
     if not body.strip():
         raise BadDocument("the document is empty")
     if len(body) > MAX_DOCUMENT:
@@ -77,22 +77,22 @@ def parse_document(body: bytes, comments: bool = False) -> Element:
 
 
 def is_well_formed(errors: Any) -> bool:
-    """Whether all that libxml2 found wrong is ids: given twice, or not as ids must be. That is a matter of validity.
+    """Whether libxml2 complains only about ids that are duplicate or malformed, which is a matter of validity.
 
-    A parser with `collect_ids=False` does not look at ids, but loads DTDs.
+    A parser with `collect_ids=False` ignores ids, but loads DTDs.
     """
     found = {error.type for error in errors}
     return bool(found) and found <= ABOUT_IDS
 
 
 def syntax_reason(error: Exception) -> str:
-    """libxml2's reason; it calls external entities, which are never loaded, undefined."""
+    """The reason that libxml2 gives. It reports external entities, which are never loaded, as undefined."""
     hint = "; external entities are not loaded" if "Entity" in str(error) else ""
     return f"not well-formed XML: {error}{hint}"
 
 
 def text_to_body(text: str) -> bytes:
-    """UTF-8 bytes of an XML text; an encoding that its declaration names no longer holds."""
+    """The UTF-8 bytes of an XML text, without the encoding of its declaration, which no longer applies."""
     if text.startswith("<") and not text.startswith("<?"):
         return text.encode()
     return re.sub(r"^(\ufeff?\s*<\?xml[^>]*?)\s+encoding=(\"[^\"]*\"|'[^']*')", r"\1", text, count=1).encode()
@@ -112,14 +112,14 @@ _string = etree.XPath("string()", smart_strings=False)
 
 
 def string_value(element: Element) -> str:
-    """XPath's string value; a parser without comments keeps it a plain join of the text."""
+    """The XPath string value. In documents parsed without comments, it is the concatenation of all text."""
     if len(element) == 0:
         return element.text or ""
     return str(_string(element))
 
 
 def item_text(root: Element) -> str:
-    """All text of an item, its attributes' values included, with a space between the pieces."""
+    """All text of an item including attribute values, separated by spaces."""
     pieces = [piece for element in elements(root) for piece in (element.text, element.tail, *element.attrib.values())]
     return " ".join(str(piece) for piece in pieces if piece)
 
@@ -142,29 +142,28 @@ def values_at(root: Element, path: tuple[Step, ...]) -> list[str]:
 
 
 def attributes_named(element: Element, name: str) -> list[str]:
-    """The attributes that a name without a namespace means: that in none, then those in any, in order."""
+    """The attributes that a name without a namespace refers to: the one in no namespace, then the others in order."""
     keys = [key for key in map(str, element.attrib) if local_name(key) == name]
     return sorted(keys, key=lambda key: key != name)
 
 
 ATTRIBUTE, MOST_ATTRIBUTES = 1 << 25, 64
-"""Where an element has several attributes of one local name, the number of the i-th as a node is its element's number
-plus i times the first, which is more than a document has elements. There are fewer than the second, or the last
-ones count as one."""
+"""If an element has several attributes with one local name, the node number of the i-th is the element's number plus i
+* ATTRIBUTE, which exceeds the number of elements of any document. From MOST_ATTRIBUTES on, they count as one."""
 
 
 def attribute_at(element: Element, name: str, node: int) -> str:
-    """The attribute of this local name that a node's number means."""
+    """The attribute with this local name that a node number refers to."""
     return attributes_named(element, name)[node // ATTRIBUTE]
 
 
 def attribute_id(element: int, key: str, place: int) -> str:
-    """An attribute's id in results; with its namespace where another one of its name comes before."""
+    """An attribute's id in results. It includes the namespace if another attribute of the same name precedes it."""
     return f"{element}@{key if place else local_name(key)}"
 
 
 def tuple_to_document(stream: str, row: Mapping[str, Any]) -> Element:
-    """A flat document; a NULL column is an absent element, so it compares to nothing."""
+    """A tuple as a flat document. A NULL column is an absent element, so it satisfies no comparison."""
     root = etree.Element(xml_name(stream))
     for column, value in row.items():
         if value is not None:
@@ -173,7 +172,7 @@ def tuple_to_document(stream: str, row: Mapping[str, Any]) -> Element:
 
 
 def xml_text(text: str) -> str:
-    """The text without the control characters that XML cannot hold."""
+    """The text without the control characters that XML does not allow."""
     return re.sub(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 

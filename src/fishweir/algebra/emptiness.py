@@ -1,9 +1,9 @@
 """Contradictory conditions on columns: `x > 5 and x < 3`, `x = null`, `x is null and x > 5`.
 
 In: a formula over columns, which have one value each. Out, once for all queries of a shape: which of its conditions
-might exclude each other, to be decided by the constants of each query. A query is called empty only where it certainly
-is: each alternative of its disjunctive normal form has two conditions that exclude each other. That does not hold for
-the items of feeds: they may have several values at a path, one for each condition.
+might exclude each other, to be decided by the constants of each query. A query is reported as empty only if it
+certainly is: each alternative of its disjunctive normal form has two conditions that exclude each other. This does not
+apply to feed items: they may have several values at a path, one for each condition.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Pair:
     column: str
     ops: tuple[str, str]
     constants: tuple[int, int]
-    """Their indexes among the query's."""
+    """Their indexes among the query's constants."""
 
     def never(self, constants: Sequence[Constant]) -> Never:
         one, two = (f"{op} {show_constant(constants[i])}" for op, i in zip(self.ops, self.constants, strict=True))
@@ -50,23 +50,23 @@ class Never:
 
 @dataclass(frozen=True, slots=True)
 class Emptiness:
-    """Of each alternative the conditions that might exclude each other, or why it is empty anyway."""
+    """For each alternative, the conditions that might exclude each other, or why it is always empty."""
 
     alternatives: tuple[tuple[Pair, ...] | Never, ...]
 
     def of(self, constants: Sequence[Constant]) -> Never | None:
-        """Why the query with these constants never fires: by its first alternative; None where it may."""
+        """Why the query with these constants never fires (the reason of its first alternative); None if it may fire."""
         first: Never | None = None
         for alternative in self.alternatives:
             never = alternative if isinstance(alternative, Never) else _excluded(alternative, constants)
             if never is None:
                 return None
             first = first or never
-        return first or Never("", "its condition is never true (a comparison with NULL never is: write 'is null')")
+        return first or Never("", "its condition is never true (no comparison with NULL is; write 'is null')")
 
 
 def emptiness_of(formula: Formula) -> Emptiness | None:
-    """None where no constants could make it empty."""
+    """The emptiness of a formula; None if no constants can make it empty."""
     alternatives = tuple(_alternative(clause) for clause in to_dnf(formula))
     return None if () in alternatives else Emptiness(alternatives)
 

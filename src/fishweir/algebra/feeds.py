@@ -42,7 +42,7 @@ WHOLE = "_"
 
 @dataclass(frozen=True, slots=True)
 class VariableCondition:
-    """`$x[...]`: holds for the items that come through the feed or union named $x."""
+    """`$x[...]`: a condition on the items of the feed or union named $x."""
 
     variable: str
     formula: Formula
@@ -50,8 +50,8 @@ class VariableCondition:
 
 @dataclass(frozen=True, slots=True)
 class FeedJoin:
-    """`join WINDOW on (...) with $x[condition]`. Paths of the condition begin with a step that says whose they are, the
-    item's (block 0) or those of an item of the window (block 1); see `column_joins.in_block`."""
+    """`join WINDOW on (...) with $x[condition]`. Paths of the condition begin with a step that names the block: 0 for
+    the item, 1 for an item of the window; see `column_joins.in_block`."""
 
     window: SideWindow
     secondary: FeedUnion | FeedName
@@ -77,7 +77,7 @@ class Filter:
     source: Source
     formula: Formula
     joins: tuple[int, ...] = ()
-    """Which of the query's joins an item that comes by this filter must satisfy."""
+    """Which of the query's joins an item that passes this filter must satisfy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +94,21 @@ class Annotation:
 class Selection:
     """Items or tuples of some sources that satisfy the formula of their source, or columns of them.
 
-    An item that comes by several of the filters is one result. Without `output` it is the item itself.
+    An item that passes several filters is one result. Without `output`, the result is the item itself.
     """
 
     filters: tuple[Filter, ...]
     output: ColumnsOutput | None = None
     slots: tuple[Slot, ...] = ()
     columns: bool = False
-    """Whether each path is a column: of several nodes in a document only the first counts. Otherwise any may do."""
+    """Whether each path is a column: of several nodes at a path, only the first counts. Otherwise, any may match."""
     joins: tuple[Annotation, ...] = ()
     distinct: Distinct | None = None
-    """Which of the items are results; all annotated items are."""
+    """Which of the items are results. All annotated items are."""
 
     @property
     def sources(self) -> list[Source]:
-        """Those of its items and those of its windows."""
+        """The sources of its items and of its windows."""
         return [part.source for part in (*self.filters, *(f for join in self.joins for f in join.filters))]
 
 
@@ -129,7 +129,7 @@ class CreateFeed:
 
 @dataclass(frozen=True, slots=True)
 class RegisterFeed:
-    """`register feed URL as N`, or of a virtual feed, each item transformed by a stylesheet."""
+    """`register feed URL as N`; or a virtual feed, whose items a stylesheet transforms."""
 
     name: str
     url: str | None = None
@@ -153,7 +153,7 @@ class Subscribe:
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribe:
-    """`unsubscribe from F [output KIND TARGET]`: that subscription, or all of the feed's."""
+    """`unsubscribe from F [output KIND TARGET]`: this subscription, or all subscriptions to the feed."""
 
     feed: str
     action: Action | None = None
@@ -170,13 +170,13 @@ class DropFeed:
 
 @dataclass(frozen=True, slots=True)
 class ColumnsOutput:
-    """SQL's select list: names and paths; no columns means all of them."""
+    """An SQL select list: names and paths. No columns means all columns."""
 
     columns: tuple[tuple[str, RelativePath], ...] = ()
 
 
 def leaves(feed: FeedUnion | FeedName) -> Iterator[tuple[FeedName, tuple[str, ...]]]:
-    """The feeds of a union, each with the variables it is under, its own first."""
+    """The feeds of a union, each with the variables that cover it, its own first."""
     own = () if feed.variable is None else (feed.variable,)
     if isinstance(feed, FeedName):
         yield feed, own
@@ -194,9 +194,9 @@ def to_filters(query: FeedQuery, views: Views) -> tuple[Filter, ...]:
     """Pushes selections through unions and views to the sources; a source that occurs twice is kept twice. The result
     contains the primary feeds, each with the joins on its variables; `join_filters` has the inputs of the joins.
     """
-    known = set(variables_of(query))
+    variables = set(variables_of(query))
     for condition in query.where:
-        if condition.variable not in known:
+        if condition.variable not in variables:
             raise QueryError(f"the variable ${condition.variable} does not name a feed of the from clause")
     return _pushed(query.main, query.where, views, query.joins)
 
@@ -207,7 +207,7 @@ def join_filters(query: FeedQuery, join: FeedJoin, views: Views) -> tuple[Filter
 
 
 def variables_of(query: FeedQuery) -> Iterator[str]:
-    """The variables of the from clause and of the joins, as often as they are given."""
+    """The variables of the from clause and of the joins, with duplicates."""
     for feed in (query.main, *(join.secondary for join in query.joins)):
         yield from declared(feed)
 
@@ -238,7 +238,7 @@ def conjunction(parts: tuple[Formula, ...]) -> Formula:
 
 
 def to_query(statement: CreateQuery | CreateFeed) -> CreateQuery:
-    """A feed is a query that others may read by its name."""
+    """The query of a feed: a feed is a query that others may read by name."""
     if isinstance(statement, CreateQuery):
         return statement
     return CreateQuery(

@@ -1,8 +1,8 @@
 """Boolean conditions on one item: atoms under and, or, not, and their normal forms.
 
-An atom compares what is at a path of the item (relative to its document element; the empty path is
-the whole item) with a constant, or with another path. Conditions on an absent or NULL value are
-false, and their negation is true: an item either satisfies an atom or it does not.
+An atom compares the value at a path of the item (relative to its document element; the empty path is the whole item)
+with a constant, or with another path. Conditions on an absent or NULL value are false, and their negation is true: an
+item either satisfies an atom or it does not.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from fishweir.records import dataclass
 AtomOperator = str
 """A comparison (nodes.Operator), `exists`, or the name of a registered condition (operators.py)."""
 Part = OneOf["value", "year", "month", "day", "hour", "time", "text"]
-"""What of the value is compared: itself, a part of the date it spells, or that date as seconds since 1970. Two columns
-are ordered as numbers, and with `text` as texts, by code points."""
+"""What is compared: the value, a part of the date it contains, or that date as seconds since 1970. Two columns are
+ordered as numbers, or with `text` as texts, by code points."""
 RelativePath = tuple[Step, ...]
 
 LARGEST = 256
@@ -28,9 +28,9 @@ LARGEST = 256
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """`part(path) op right`: an elementary condition; right is None for `exists` only.
+    """`part(path) op right`: an elementary condition; right is None only for `exists`.
 
-    `threshold` is the slot of the number in `similar(0.8)`; None means similar's usual one.
+    `threshold` is the slot of the number in `similar(0.8)`; None means the default of `similar`.
     """
 
     path: RelativePath
@@ -70,7 +70,7 @@ TRUE, FALSE = And(), Or()
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """An atom, or that an atom does not hold."""
+    """An atom or its negation."""
 
     atom: Atom
     positive: bool = True
@@ -91,7 +91,7 @@ def atoms_of(formula: Formula) -> Iterator[Atom]:
 
 
 def with_atoms(formula: Formula, change: Callable[[Atom], Atom]) -> Formula:
-    """The same formula over other atoms."""
+    """The formula with each atom changed."""
     match formula:
         case Atom():
             return change(formula)
@@ -120,7 +120,7 @@ def to_cnf(formula: Formula, largest: int = LARGEST) -> tuple[Clause, ...]:
 
 
 def _distributed(formula: Formula, positive: bool, conjunctions: bool, largest: int) -> set[Clause]:
-    """Clauses of a normal form; negation moves inward, the inner connective is multiplied out."""
+    """The clauses of a normal form: negation moves inward, the inner connective is multiplied out."""
     match formula:
         case Atom():
             return {frozenset([Literal(formula, positive)])}
@@ -156,7 +156,7 @@ def _contradicts(clause: Clause) -> bool:
 
 
 def _absorbed(clauses: set[Clause]) -> tuple[Clause, ...]:
-    """Leaves out clauses that contain another; in an order that depends on the formula alone."""
+    """The clauses that contain no other clause, in an order that depends only on the formula."""
     kept = [c for c in clauses if not any(other < c for other in clauses)]
     return tuple(sorted(kept, key=lambda c: sorted((str(x.atom), x.positive, _slots(x.atom)) for x in c)))
 

@@ -1,13 +1,13 @@
 """The naive evaluator of joins: tries every combination of documents and embeddings. Obviously correct, never fast.
 
 In: a join's shape, its constants, the documents of each block's source in arrival order. Out: one result for each
-combination of documents and each binding of the variables that a result is over. With t the time of the newest
-document, each other one must be in its own window at t: at most so many seconds before t, or among the newest rows of
-its stream, seen from each of the newest.
+combination of documents and each binding of the result's variables. With t the time of the newest document, each other
+document must be in its own window at t: at most the window's seconds before t, or among the newest rows of its stream,
+as seen from each of the newest documents.
 
-Of a semi-join that collects, in: a selection with joins, its constants, the items of all sources with their arrival
-times. Out: the items that are results, each with all that it joins in its windows when it arrives. Every join strategy
-and the Spark job are compared with this.
+For semi-joins that collect, in: a selection with joins, its constants, the items of all sources with their arrival
+times. Out: the items that are results, each with everything it joins in its windows when it arrives. Every join
+strategy and the Spark job are compared with this.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Binding = Mapping[str, Node]
 
 @dataclass(frozen=True, slots=True)
 class JoinResult:
-    """A document for each block, and the nodes that the result is over."""
+    """A document for each block, and the nodes of the result."""
 
     sides: tuple[Document, ...]
     binding: Binding
 
     @property
     def documents(self) -> list[str]:
-        """Ids in time order; of equal times in the order of the blocks."""
+        """The document ids in time order; equal times in the order of the blocks."""
         return [document.id for document in sorted(self.sides, key=lambda d: d.timestamp)]
 
     @property
@@ -64,7 +64,7 @@ def evaluate_join(
 
 
 def join_results(shape: Shape, constants: Sequence[Constant], documents: Sequence[Document]) -> Iterator[JoinResult]:
-    """The results of some documents, one for each block, whatever their times."""
+    """The results of some documents, one for each block, regardless of their timestamps."""
     bound = [_bindings(shape, side, constants, [document]) for side, document in enumerate(documents)]
     bindings = [bindings for ((_, bindings),) in bound]
     return _results(shape, result_variables(shape), constants, tuple(documents), bindings)
@@ -73,7 +73,7 @@ def join_results(shape: Shape, constants: Sequence[Constant], documents: Sequenc
 def _bindings(
     shape: Shape, side: int, constants: Sequence[Constant], documents: Sequence[Document]
 ) -> list[tuple[Document, list[list[Binding]]]]:
-    """Each document with the ways one block lies over it, for each alternative."""
+    """Each document with the embeddings of one block in it, per alternative."""
     patterns = [(part, _pattern(part, side)) for part in parts(shape)]
     return [(document, [list(_side(*one, constants, document)) for one in patterns]) for document in documents]
 
@@ -108,7 +108,7 @@ def _results(
 
 
 def result_variables(shape: Shape) -> Sequence[str]:
-    """The variables that a result is over: with alternatives those of the output, which all of them have."""
+    """The variables of a result. With alternatives, these are the output variables, which all alternatives have."""
     if shape.alternatives:
         return shape.output_variables
     return [name for side in range(len(shape.blocks)) for name in row_variables(shape, side)]
@@ -120,13 +120,13 @@ def _pattern(shape: Shape, side: int) -> PatternNode:
 
 
 def _hold(conditions: Sequence[Comparison], binding: Binding, constants: Sequence[Constant]) -> bool:
-    """Whether those hold of which both ends are bound."""
+    """Whether all conditions hold whose variables are both bound."""
     bound = [c for c in conditions if c.left in binding and (isinstance(c.right, Slot) or c.right in binding)]
     return all(holds(condition, binding, constants) for condition in bound)
 
 
 def _shown(patterns: Sequence[PatternNode], over: Sequence[str]) -> list[str]:
-    """The variables of a result: all names of the nodes that it is over."""
+    """The variables of a result: all names of its nodes."""
     nodes = (node for pattern in patterns for node in pattern.walk())
     return [name for node in nodes if node.variables[0] in over for name in node.variables]
 
@@ -149,9 +149,9 @@ def _in_windows(
 
 
 def newer(own: Document, later: Document, documents: Sequence[Document]) -> int:
-    """How many documents of its source have come after `own` when `later` has, itself among them if it is of the same
-    source: by time, equal times by arrival. Those of the time of a document of another source have come before it,
-    unless `own` is one of them."""
+    """How many documents of the source of `own` are newer than `own` when `later` is current, including `later` if it
+    has the same source. The order is by time, then by arrival. Documents with the same time as a document of another
+    source are before it, unless `own` is one of them."""
     order = sorted(documents, key=lambda document: document.timestamp)
     place, end = (next((i for i, document in enumerate(order) if document is one), None) for one in (own, later))
     assert place is not None, "not a document of its source"
@@ -165,8 +165,8 @@ def newer(own: Document, later: Document, documents: Sequence[Document]) -> int:
 def combination_holds(
     formula: Formula, constants: Sequence[Constant], roots: Sequence[Element], columns: bool = True
 ) -> bool:
-    """Whether documents, one of each block, satisfy a join's formula; tried atom by atom. A column has one value, the
-    first; otherwise any value at a path may do."""
+    """Whether documents, one of each block, satisfy a join's formula, atom by atom. A column has one value, the first;
+    otherwise, any value at a path may match."""
     match formula:
         case And(parts):
             return all(combination_holds(part, constants, roots, columns) for part in parts)
@@ -194,7 +194,7 @@ def _compare(left: str, atom: Atom, right: str, constants: Sequence[Constant]) -
 
 @dataclass(frozen=True, eq=False)
 class Arrival:
-    """An item: its source, the source's place among all, its number there, and when it came."""
+    """An item: its source, the index of the source, its number there, and its arrival time."""
 
     source: Source
     stream: int
@@ -204,13 +204,13 @@ class Arrival:
 
     @property
     def order(self) -> tuple[float, int, int]:
-        """By time; of equal times by stream and number."""
+        """The sort key: time, then stream and number."""
         return (self.document.timestamp, self.stream, self.number)
 
 
 @dataclass(frozen=True)
 class Annotated:
-    """A result: the item, and by join the items of its annotation in order."""
+    """A result: the item, and for each join the items of its annotation in order."""
 
     item: Arrival
     annotation: dict[int, tuple[Arrival, ...]]
@@ -219,21 +219,21 @@ class Annotated:
 def annotate(selection: Selection, constants: Sequence[Constant], arrivals: Sequence[Arrival]) -> Iterator[Annotated]:
     """The results of a join that collects, among all items that arrived."""
     for item in arrivals:
-        ways = [part for part in selection.filters if _comes(part, constants, item)]
-        met = {
-            join: tuple(_met(selection.joins[join], constants, item, arrivals))
-            for join in sorted({join for part in ways for join in part.joins})
+        passed = [part for part in selection.filters if _passes(part, constants, item)]
+        joined = {
+            join: tuple(_joined_items(selection.joins[join], constants, item, arrivals))
+            for join in sorted({join for part in passed for join in part.joins})
         }
-        held = [part for part in ways if all(met[join] for join in part.joins)]
+        held = [part for part in passed if all(joined[join] for join in part.joins)]
         if held:
-            yield Annotated(item, {join: met[join] for part in held for join in sorted(part.joins)})
+            yield Annotated(item, {join: joined[join] for part in held for join in sorted(part.joins)})
 
 
-def _comes(part: Filter, constants: Sequence[Constant], item: Arrival) -> bool:
+def _passes(part: Filter, constants: Sequence[Constant], item: Arrival) -> bool:
     return part.source == item.source and item_holds(part.formula, constants, item.document.root)
 
 
-def _met(
+def _joined_items(
     join: Annotation, constants: Sequence[Constant], item: Arrival, arrivals: Sequence[Arrival]
 ) -> Iterator[Arrival]:
     for other in _window(join, constants, item, arrivals):
@@ -244,15 +244,17 @@ def _met(
 def _window(
     join: Annotation, constants: Sequence[Constant], item: Arrival, arrivals: Sequence[Arrival]
 ) -> list[Arrival]:
-    """What the window holds when the item arrives, oldest first; never the item itself."""
+    """The content of the window when the item arrives, oldest first, without the item itself."""
     time = item.document.timestamp
-    there = [
+    in_window = [
         one
         for one in arrivals
         if one is not item and one.arrived <= item.arrived and one.document.timestamp <= time
-        if any(_comes(part, constants, one) for part in join.filters)
+        if any(_passes(part, constants, one) for part in join.filters)
     ]
-    there.sort(key=lambda one: one.order)
+    in_window.sort(key=lambda one: one.order)
     assert join.window.end is not None, "a feed's window has a length"
     reach = float(constants[join.window.end.index])
-    return there[-int(reach) :] if join.window.rows else [o for o in there if time - o.document.timestamp <= reach]
+    return (
+        in_window[-int(reach) :] if join.window.rows else [o for o in in_window if time - o.document.timestamp <= reach]
+    )

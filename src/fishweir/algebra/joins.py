@@ -1,10 +1,10 @@
 """Joins in normal form: a template for each side, the edges between their nodes, the windows (MMQJP 4.1 and 4.2).
 
-In: a Shape with several blocks. Out: a JoinTemplate, in which each side is the template of a selection, and the way
-back. A side's outputs are the nodes that a result is over: those of the reduced join graph (the nodes of value
-joins and the least common ancestors among them) and those that the output mentions. What else a block asks for
-must only be there. Queries with equal join templates differ in constants, windows and output names only. Joins of
-feeds have the same template (annotations.py).
+In: a Shape with several blocks. Out: a JoinTemplate, in which each side is the template of a selection, and the mapping
+back to the query. A side's outputs are the nodes of a result: those of the reduced join graph (the nodes of value joins
+and the least common ancestors among them) and those that the output mentions. Other nodes of a block must only exist.
+Queries with equal join templates differ only in constants, windows and output names. Joins of feeds have the same
+template (annotations.py).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from fishweir.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`left op right` between a value of one side and one of a later side, or that it does not hold. A value is that of
-    a tree pattern's node, or all that a feed's item has at a path, of which any may do. `share` is the place of
-    similar's threshold among the constants, -1 for the default."""
+    """`left op right` between a value of one side and one of a later side, or its negation. A value is that of a tree
+    pattern's node; of a feed item, any value at a path may match. `share` is the position of the threshold of `similar`
+    among the constants, -1 for the default."""
 
     left_side: int
     left: int
@@ -46,7 +46,7 @@ class Edge:
 
     @property
     def comparison(self) -> Operator:
-        """The operator if it is not a condition on texts, as between nodes."""
+        """The operator of an edge between nodes, which is never a condition on texts."""
         return cast(Operator, self.op)
 
     @property
@@ -55,29 +55,29 @@ class Edge:
 
 
 def edge(one: tuple[int, int], op: Operator, two: tuple[int, int]) -> Edge:
-    """The edge between two (side, node), whichever side comes first."""
+    """The edge between two (side, node) pairs, in either order."""
     return Edge(*one, op, *two) if one[0] < two[0] else Edge(*two, MIRRORED[op], *one)
 
 
 @dataclass(frozen=True, slots=True)
 class JoinTemplate:
-    """A join without names and constants. The slots of the windows, in the order of the sides, and then those of the
-    edges are places among the constants after those of the sides.
+    """A join without names and constants. The constants are ordered: those of the sides, those of the windows in the
+    order of the sides, those of the edges.
 
-    A result is a combination of documents, one of each side. Of a semi-join that collects, it is a document of the
-    first side with all that it joins in the others."""
+    A result is a combination of documents, one of each side. For a semi-join that collects, it is a document of the
+    first side with everything it joins in the others."""
 
     kind: ClassVar[str] = "joins"
 
     sides: tuple[Any, ...]
-    """Tree patterns (Template); of a semi-join that collects, feeds (annotations.Feed)."""
+    """Tree patterns (Template); for a semi-join that collects, feeds (annotations.Feed)."""
     edges: tuple[Edge, ...]
     windows: tuple[SideWindow, ...]
     strict: bool = False
     turn: int = 0
-    """Counts the conjunctions of one query that have the same edges and conditions on the same sides."""
+    """Numbers the conjunctions of one query that have the same edges and conditions on the same sides."""
     collects: tuple[int, ...] = ()
-    """Of a semi-join that collects, for each side after the first: the join of the query that it is of."""
+    """For a semi-join that collects, the query's join that each side after the first belongs to."""
 
     @property
     def is_of_two(self) -> bool:
@@ -98,7 +98,7 @@ class JoinTemplate:
 
     @property
     def counts_rows(self) -> tuple[bool, ...]:
-        """By side, whether its window counts rows."""
+        """For each side, whether its window counts rows."""
         return tuple(window.rows for window in self.windows)
 
     def edges_of(self, side: int) -> list[Edge]:
@@ -106,8 +106,8 @@ class JoinTemplate:
         return [edge for edge in self.edges if edge.right_side == side]
 
     def shown(self, edge: Edge) -> str:
-        """An edge as people read it: Quotes.Symbol = Companies.Symbol, or title = window.title. More than two sides are
-        numbered, since a source may be read several times."""
+        """An edge as text: Quotes.Symbol = Companies.Symbol, or title = window.title. More than two sides are numbered,
+        since a source may be read several times."""
         ends = ((edge.left_side, edge.left), (edge.right_side, edge.right))
         left, right = (f"{self._name(side)}{dotted(self.sides[side].path(node))}" for side, node in ends)
         return f"{'' if edge.positive else 'not '}{left} {edge.op} {right}"
@@ -125,7 +125,7 @@ class JoinTemplate:
         return f"{self._compared()} in {(' followed by ' if self.strict else ' join ').join(inputs)}"
 
     def _compared(self) -> str:
-        """All edges; in a semi-join that collects, a document must match in one of each join's sides."""
+        """All edges as text. In a semi-join that collects, a document must match in one side of each join."""
         ways: dict[int, list[list[Edge]]] = {0: [list(self.edges)]} if not self.collects else {}
         for side, join in enumerate(self.collects, 1):
             ways.setdefault(join, []).append(self.edges_of(side))
@@ -144,16 +144,16 @@ class JoinTemplate:
         return tuple(source for side in self.sides for source in side.sources)
 
     def awaited(self, side: int) -> Iterator[Source]:
-        """The sources whose documents those of a side wait for. What collects waits for nothing: it joins what is there
-        when it arrives."""
+        """The sources whose documents the documents of a side wait for. Items of a semi-join that collects do not wait:
+        they join what is present when they arrive."""
         if self.collects:
-            yield from self.sides[0].meeting(side)
+            yield from self.sides[0].matching_sources(side)
         else:
             yield from (source for i, other in enumerate(self.sides) if i != side for source in other.sources)
 
     @property
     def matched(self) -> int:
-        """How many of the constants, the first ones, are those of feeds, which filters match."""
+        """How many constants, from the first on, belong to feeds, whose filters are matched separately."""
         return sum(len(side.types) for side in self.sides if side.filters)
 
     @property
@@ -165,8 +165,8 @@ class JoinTemplate:
 
 @dataclass(frozen=True, slots=True)
 class JoinNormal:
-    """A join template and the way back: side and node of each variable, index of the constant for each slot. Columns
-    have no variables."""
+    """A join template and the mapping back to the query: side and node of each variable, index of the constant for each
+    slot. Columns have no variables."""
 
     template: JoinTemplate
     variables: tuple[tuple[str, int, int], ...]
@@ -201,19 +201,17 @@ def in_order(edges: set[Edge]) -> tuple[Edge, ...]:
 
 
 def _in_order(template: Template | Predicate) -> Template:
-    """A result refers to a set of nodes; their order in the text does not matter."""
+    """The template with sorted outputs: the order of a result's nodes in the text is irrelevant."""
     assert isinstance(template, Template)
     return replace(template, outputs=tuple(sorted(template.outputs)))
 
 
 def row_variables(shape: Shape, side: int) -> tuple[str, ...]:
-    """One variable for each node of a side that a result is over, in preorder."""
+    """One variable for each node of a side in the result, in preorder."""
     block = named(shape.blocks[side].pattern, f"_n{side}")
-    wanted = {*edge_variables(shape, side), *shape.output_variables}
-    chosen = reduced(block, wanted_nodes(block, set(edge_variables(shape, side))))
-    return tuple(
-        node.variables[0] for node in block.walk() if id(node) in chosen or wanted.intersection(node.variables)
-    )
+    names = {*edge_variables(shape, side), *shape.output_variables}
+    chosen = reduced(block, nodes_named(block, set(edge_variables(shape, side))))
+    return tuple(node.variables[0] for node in block.walk() if id(node) in chosen or names.intersection(node.variables))
 
 
 def edge_variables(shape: Shape, side: int) -> Iterator[str]:
@@ -225,13 +223,14 @@ def edge_variables(shape: Shape, side: int) -> Iterator[str]:
             yield from (name for name in (condition.left, condition.right) if name in own[side])
 
 
-def wanted_nodes(pattern: PatternNode, names: set[str]) -> set[int]:
+def nodes_named(pattern: PatternNode, names: set[str]) -> set[int]:
     return {id(node) for node in pattern.walk() if names.intersection(node.variables)}
 
 
 def reduced(pattern: PatternNode, joined: set[int]) -> set[int]:
-    """The nodes of the graph minor: those of value joins and the least common ancestors among them. The three
-    rules of section 4.2 at once: of all others no leaf, no node above them all and none with a single child is left."""
+    """The nodes of the graph minor: those of value joins and the least common ancestors among them. This applies the
+    three rules of section 4.2 at once: no other leaf, no node above all of these and no node with a single child
+    remains."""
     kept: set[int] = set()
 
     def visit(node: PatternNode) -> bool:
@@ -262,7 +261,7 @@ def _edge(condition: Comparison, places: dict[str, tuple[int, int]]) -> Edge:
 
 
 def placed_windows(windows: tuple[SideWindow, ...], slots: list[SlotPlace]) -> tuple[SideWindow, ...]:
-    """The windows with their slots after those of the sides; equal windows share a slot."""
+    """The windows, with slots numbered after those of the sides. Equal windows share a slot."""
     first, found = len(slots), []
     for window in windows:
         if window.end is not None:

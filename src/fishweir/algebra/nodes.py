@@ -1,9 +1,9 @@
-"""The nodes every language compiles to: frozen, hashable, free of text positions.
+"""The nodes that all languages compile to: frozen, hashable, without text positions.
 
-A query reads one or more sources. For each source it has a *tree pattern*; pattern nodes may carry
-a variable. Conditions compare variables with constants or with each other. The output is built
-from variables and literal tags. A tuple is a flat document, so the same nodes serve it: the
-document element has the stream's name and each column is a child.
+A query reads one or more sources. For each source it has a *tree pattern*; pattern nodes may have a variable.
+Conditions compare variables with constants or with each other. The output is built from variables and literal tags. A
+tuple is a flat document, so the same nodes apply: the document element has the stream's name and each column is a
+child.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
 OPPOSITES: dict[Operator, Operator] = {"=": "!=", "!=": "="}
-"""Of two texts one of them holds; of what may not be a number neither `<` nor `>=` need hold."""
+"""For two texts, one operator of each pair holds. Ordered comparisons have no opposite: for a value that is not a
+number, neither `<` nor `>=` holds."""
 MIRRORED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 Constant = str | float
-"""A quoted constant compares as a string, exactly; a bare number compares as a number."""
+"""A quoted constant is compared as a string, exactly; a bare number is compared as a number."""
 
 
 OLD, RATIO = "old", "ratio"
-"""In the documents of changes: what the row was before, and its new values divided by the old ones."""
+"""Elements of change documents: the previous row, and the new values divided by the old ones."""
 
 LAST = -1
 Axis = Literal["child", "attribute", "descendant", "descendant-attribute", "item", "seconds"]
@@ -41,12 +42,12 @@ _MARKS = {"attribute": "@", "descendant": ".", "descendant-attribute": ".@"}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step down the tree; `*` is any name. Namespace None is any, the empty one is none.
+    """One step down the tree. `*` matches any name. Namespace None matches any namespace, the empty one means no
+    namespace.
 
-    A descendant is at any depth below; a descendant attribute is on the element or on one below it.
-    An `item` is the document element, whatever its name, and its value is all of its text. `seconds` is a child that is
-    a time, as a number. A `position` is that of an element among its siblings that pass the test, from 1 on; LAST
-    is the last one, 0 any.
+    A descendant is at any depth below; a descendant attribute is on the element or on one below it. An `item` is the
+    document element, whatever its name, and its value is all of its text. `seconds` is a child with a time, as a
+    number. A `position` counts from 1 among the siblings that pass the test; LAST is the last one, 0 any.
     """
 
     name: str
@@ -63,7 +64,7 @@ class Step:
         return self.axis in ("descendant", "descendant-attribute")
 
     def accepts(self, name: str, namespace: str) -> bool:
-        """Whether a node's local name and namespace pass."""
+        """Whether the step accepts this local name and namespace."""
         return self.name in ("*", name) and self.namespace in (None, namespace)
 
     def __str__(self) -> str:
@@ -83,7 +84,7 @@ class PatternNode:
     absent: tuple[Absence, ...] = ()
 
     def walk(self) -> Iterator[PatternNode]:
-        """The nodes that a document must have; those of absences are not among them."""
+        """The nodes that a document must have, without those of absences."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -91,10 +92,10 @@ class PatternNode:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """What a pattern node must not have: there is no way to lay `children` below it so that all `conditions` hold.
+    """What a pattern node must not have: there is no embedding of `children` below it for which all `conditions` hold.
 
-    The conditions compare variables of the children, or of the node itself. Nothing outside reads these variables.
-    With a `test`, only a node that passes it must not have them.
+    The conditions compare variables of the children or of the node itself. Nothing outside reads these variables. With
+    a `test`, the absence applies only to nodes that pass it.
     """
 
     children: tuple[PatternNode, ...] = ()
@@ -123,7 +124,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place for a constant: queries that differ only in their constants share one shape."""
+    """A placeholder for a constant: queries that differ only in their constants share one shape."""
 
     index: int
     type: Literal["string", "number"]
@@ -132,7 +133,7 @@ class Slot:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """`left op right`; right is a slot (filled by the query's constants) or another variable. With a slot, op may also
-    name a condition on texts (operators.py)."""
+    be the name of a condition on texts (operators.py)."""
 
     left: str
     op: str
@@ -140,7 +141,7 @@ class Comparison:
 
     @property
     def comparison(self) -> Operator:
-        """The operator if it is not a condition on texts, as between two variables."""
+        """The operator of a comparison of two variables, which is never a condition on texts."""
         return cast(Operator, self.op)
 
 
@@ -148,9 +149,9 @@ class Comparison:
 class SideWindow:
     """How long a document of one side of a join waits for later ones of the other sides.
 
-    The slot holds seconds (infinity: without end), or with `rows` how many of the newest documents wait: those of a
-    block's source, or those that come by a feed. None: a document does not wait, so that it must be the newest of its
-    result.
+    The slot contains seconds (infinity: unbounded), or with `rows` the number of newest documents that wait: those of a
+    block's source, or those that a feed lets pass. None means that a document does not wait, so it must be the newest
+    of its result.
     """
 
     end: Slot | None = None
@@ -172,7 +173,7 @@ class TextOutput:
 
 @dataclass(frozen=True, slots=True)
 class ElementOutput:
-    """A literal tag; attribute values and children are outputs themselves."""
+    """A literal tag. Attribute values and children are outputs, too."""
 
     tag: str
     attributes: tuple[tuple[str, AttributeOutput], ...] = ()
@@ -181,7 +182,7 @@ class ElementOutput:
 
 @dataclass(frozen=True, slots=True)
 class ColumnOutput:
-    """A column of SQL's select list: its name, the block it is of and its path there."""
+    """A column of an SQL select list: its name, its block and its path there."""
 
     name: str
     block: int
@@ -190,7 +191,7 @@ class ColumnOutput:
 
 @dataclass(frozen=True, slots=True)
 class AllColumnsOutput:
-    """`*` or `R.*` of one block; a name that several blocks have gets the block's before it."""
+    """`*` or `R.*` of one block. A name that several blocks have is qualified with the block's name."""
 
     block: int
     name: str
@@ -202,7 +203,7 @@ Output = VariableOutput | TextOutput | ElementOutput | PathOutput | ForOutput | 
 
 @dataclass(frozen=True, slots=True)
 class Unless:
-    """What a document must not be followed by within some seconds: one that makes it a result of another query."""
+    """A document must not be followed, within some seconds, by one that makes it a result of another query."""
 
     query: str
     seconds: float
@@ -210,12 +211,12 @@ class Unless:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A query without its constants; `slots` constants make it a query.
+    """A query without its constants. Filling the `slots` with constants makes it a query.
 
-    Variables that start with `_` are anonymous: they stand for constants written inside a pattern.
-    With several blocks it is a join with a window for each; conditions between variables of two are its edges.
-    `A JOIN{p, T} B` has the windows T and T, `A FOLLOWED BY{p, T} B` has T and none and is strict, SQL's
-    `R [range a], S [rows b]` has a and b.
+    Variables that start with `_` are anonymous: they stand for constants written inside a pattern. A shape with several
+    blocks is a join with a window for each; conditions between variables of two blocks are its edges. `A JOIN{p, T} B`
+    has the windows T and T, `A FOLLOWED BY{p, T} B` has T and none and is strict, SQL's `R [range a], S [rows b]` has a
+    and b.
     """
 
     blocks: tuple[Block, ...]
@@ -226,15 +227,15 @@ class Shape:
     strict: bool = False
     """Whether documents of the same time do not join."""
     formula: Formula | None = None
-    """Of a join by SQL, the condition on the columns of its blocks; see column_joins."""
+    """For SQL joins, the condition on the columns of the blocks; see column_joins."""
     columns: tuple[ColumnOutput | AllColumnsOutput, ...] = ()
-    """Of a join by SQL, its select list."""
+    """For SQL joins, the select list."""
     alternatives: tuple[Shape, ...] = ()
-    """Shapes with the same sources, output and windows: the query also holds where one of them does."""
+    """Shapes with the same sources, output and windows: the query also matches if one of them does."""
     unless: Unless | None = None
-    """Of the first block of `NOT FOLLOWED BY`: its documents are published once they are known to have no match."""
+    """For the first block of `NOT FOLLOWED BY`: its documents are published once they can no longer have a match."""
     distinct: Distinct | None = None
-    """Of a query over one document: which of the documents it selects give results."""
+    """For queries over one document: which of the selected documents yield results."""
 
     @property
     def sources(self) -> list[Source]:
@@ -276,7 +277,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a query works. Times are seconds since 1970 or None; `every` 0 means on change, None that none is given."""
+    """When a query is active. Times are seconds since 1970 or None. `every` is 0 for on change, None if not given."""
 
     start: float | None = None
     every: float | None = None
@@ -289,8 +290,7 @@ DERIVED = "join."
 """The prefix of the names of derived queries, which exist only for their readers."""
 
 
-# Statements: what a script is made of. `text` is the statement without its `;`, `line` where it
-# begins in its script.
+# The statements of a script. `text` is the statement without its `;`, `line` the line where it begins.
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,11 +304,11 @@ class CreateQuery:
     line: int = 1
     preference: Preference | None = None
     feed: FeedQuery | None = None
-    """Of a query over feeds, what it was before its views were folded in; its constants come first."""
+    """For queries over feeds, the query before its views were expanded; its constants come first."""
     published: bool = False
-    """Whether others may read it by its name."""
+    """Whether other queries may read it by name."""
     derived: bool = False
-    """Whether it is only there for the query that reads it, as the first join of a chain is."""
+    """Whether it exists only for the query that reads it, like the first join of a chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +320,7 @@ class DropQuery:
 
 @dataclass(frozen=True, slots=True)
 class DropQueries:
-    """Drops all queries whose names match a pattern as `like` has it: `%` any text, `_` any character."""
+    """Drops all queries whose names match a `like` pattern: `%` is any text, `_` any character."""
 
     pattern: str
     text: str = ""
@@ -343,16 +343,16 @@ class StreamDefinition:
     dtd: str | None = None
     shed_allowed: bool = False
     virtual: str | None = None
-    """The published feed whose items these are."""
+    """The published feed that the items come from."""
     stylesheet: str | None = None
     element: str | None = None
-    """Of tuples that a published query passes on as they are: the name of their element, where they came from."""
+    """For tuples that a published query passes on unchanged: the name of their element in the original stream."""
     make_up: float | None = None
     """Seconds after arrival within which shed documents are still evaluated."""
     late: float | None = None
     """The allowed lateness in seconds; None if it is learned."""
     changes_of: str | None = None
-    """The stream whose rows' changes these are."""
+    """For a stream of changes, the stream whose rows change."""
 
     @property
     def is_tuples(self) -> bool:
@@ -360,12 +360,12 @@ class StreamDefinition:
 
     @property
     def tuple_element(self) -> str:
-        """A tuple is a flat document: the name of its element."""
+        """The name of the document element of a tuple as a flat document."""
         return self.element or self.name
 
 
 def sources_of(stream: StreamDefinition) -> tuple[Source, ...]:
-    """What queries may name to read a stream: itself, and the DTD that it conforms to."""
+    """The sources by which queries can read a stream: the stream, and the DTD it conforms to."""
     own = (Source(stream.name),)
     return (*own, Source(stream.dtd, dtd=True)) if stream.dtd else own
 

@@ -1,9 +1,9 @@
-"""Normal form: a shape without names, in canonical order, so that equal questions are one template.
+"""Normal form: a shape without names, in canonical order, so that equivalent queries have one template.
 
-In: a Shape over one source. Out: a Template, in which pattern nodes are numbers, conditions refer to
-nodes and constant slots are renumbered; and the way back (which variable is which node, which of the
-query's constants goes where). Two queries with equal templates differ in constants and output only:
-they are rows of the same constant tables (NiagaraCQ 3.2.1).
+In: a Shape over one source. Out: a Template, in which pattern nodes are numbers, conditions refer to nodes and constant
+slots are renumbered; and the mapping back to the query (the node of each variable, the position of each constant). Two
+queries with equal templates differ only in constants and output: they are rows of the same constant tables (NiagaraCQ
+3.2.1).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class TemplateNode:
 
 @dataclass(frozen=True, slots=True)
 class ConstantCondition:
-    """`part(node) op constant`, the constant being the query's value for `slot`."""
+    """`part(node) op constant`, where the constant is the query's value for `slot`."""
 
     node: int
     op: AtomOperator
@@ -78,21 +78,21 @@ class NodeCondition:
 
     @property
     def compares_texts(self) -> bool:
-        """Equality compares texts, order numbers unless the columns are texts."""
+        """Whether values are compared as texts: equality always, order only if the columns are texts."""
         return self.ordered_as_texts or self.op in ("=", "!=")
 
 
 @dataclass(frozen=True, slots=True)
 class AbsentTemplate:
-    """What must not lie below a node. The template has the nodes from the root down to that node, which is its output,
-    and below it what must be absent. Its slots are those of the whole template from `first` on."""
+    """What must not exist below a node. The template has the nodes from the root down to that node, which is its
+    output, and below it what must be absent. Its slots are those of the whole template from `first` on."""
 
     node: int
     template: Template
     first: int
 
     def shown(self, constants: Sequence[str] | None = None) -> str:
-        """As people read it, with the constants of the whole template or placeholders."""
+        """The absence as text, with the constants of the whole template or placeholders."""
         own, template = len(self.template.types), self.template
         given = None if constants is None else constants[self.first : self.first + own]
         compared = {c.node for c in template.constants} | {n for j in template.joins for n in (j.left, j.right)}
@@ -111,7 +111,7 @@ class Template:
 
     kind: ClassVar[str] = "selections"
     filters: ClassVar[tuple[()]] = ()
-    """As a side of a join, it is not a feed: no filters of its source match it."""
+    """As a side of a join, it is not a feed and has no filters."""
 
     source: Source
     nodes: tuple[TemplateNode, ...]
@@ -120,7 +120,7 @@ class Template:
     outputs: tuple[int, ...]
     negated: tuple[NegatedCondition, ...] = ()
     columns: bool = False
-    """Each path is a column: of several nodes in a document only the first counts."""
+    """Whether each path is a column: if a document has several nodes at a path, only the first counts."""
     absent: tuple[AbsentTemplate, ...] = ()
 
     @property
@@ -145,7 +145,7 @@ class Template:
 
     @property
     def names(self) -> list[str]:
-        """The path of each node, as `dotted` gives it."""
+        """The path of each node, as `dotted` formats it."""
         names: list[str] = []
         for node in self.nodes:
             above = names[node.parent] if node.parent >= 0 else ""
@@ -168,7 +168,7 @@ class Template:
         constant: str | None = None,
         names: Sequence[str] | None = None,
     ) -> str:
-        """A condition as people read it, with its constant or a placeholder; `names` are those of the nodes."""
+        """A condition as text, with its constant or a placeholder; `names` are those of the nodes."""
         if isinstance(condition, NegatedCondition):
             left = dotted(condition.path)
         else:
@@ -196,7 +196,7 @@ class Template:
 
     @property
     def conditions(self) -> tuple[ConstantCondition | NegatedCondition, ...]:
-        """All that compares with a constant, in the order of the slots."""
+        """All conditions with a constant, in the order of the slots."""
         return (*self.constants, *self.negated, *(c for absence in self.absent for c in absence.template.conditions))
 
     @property
@@ -219,7 +219,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """A template or predicate and the way back: node of each variable, index of the constant for each slot."""
+    """A template or predicate, and the mapping back: node of each variable, index of each slot's constant."""
 
     template: Template | Predicate
     variables: tuple[tuple[str, int], ...]
@@ -232,7 +232,7 @@ class Normal:
 
 
 def dotted(path: tuple[Step, ...]) -> str:
-    """A path as NiagaraCQ writes it: Quotes.Quote.Symbol, `..` for any depth; an item's, without its root."""
+    """A path in NiagaraCQ's notation: Quotes.Quote.Symbol, `..` for any depth. Paths of items omit the root."""
     shown = path[1:] if path[0] == ANY_ROOT else path
     return ".".join(str(step) for step in shown) or "item"
 
@@ -244,7 +244,7 @@ def to_normal(shape: Shape) -> Normal:
 
 
 def normal_form(shape: Shape) -> Normal:
-    """The same for nodes that cache it themselves."""
+    """The same as `to_normal` without a cache, for nodes that cache it themselves."""
     (block,) = shape.blocks
     order: list[PatternNode] = []
     parents: list[int] = []
@@ -279,7 +279,7 @@ def _constants(
 def _absent(
     source: Source, order: Sequence[PatternNode], parents: Sequence[int], first: int
 ) -> tuple[tuple[AbsentTemplate, ...], list[int | tuple[int, int]]]:
-    """The absences of all nodes, by structure, and which of the query's constants their slots have."""
+    """The absences of all nodes, ordered by structure, and the positions of the constants for their slots."""
     found: list[AbsentTemplate] = []
     slots: list[int | tuple[int, int]] = []
     for node, pattern in enumerate(order):
@@ -297,7 +297,7 @@ def _absent(
 
 
 def _absence(source: Source, chain: Sequence[PatternNode], absence: Absence) -> Normal:
-    """An absence as a separate pattern: what is absent, below its node and the steps that lead there."""
+    """An absence as a separate pattern: the steps to its node, and below it what must be absent."""
     own, step = chain[0].variables[0] if chain[0].variables else "_above", chain[0].step
     if absence.test is not None:
         step = replace(step, name=absence.test.name, namespace=absence.test.namespace, position=0)
@@ -316,14 +316,14 @@ def _join(condition: Comparison, node_of: dict[str, int]) -> NodeCondition:
 
 
 class _Reading:
-    """What the conditions and the output of a shape read, by variable; looked up when siblings are compared."""
+    """The conditions and outputs of a shape by variable, for comparing siblings."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
 
     @cached_property
     def conditions(self) -> dict[str, list[tuple[str, str]]]:
-        """Each as its operator, seen from the variable, and the type of its constant."""
+        """The conditions by variable: the operator, with the variable on the left, and the type of the constant."""
         found: dict[str, list[tuple[str, str]]] = {}
         for c in self.shape.conditions:
             found.setdefault(c.left, []).append((c.op, c.right.type if isinstance(c.right, Slot) else ""))
@@ -351,16 +351,16 @@ def _flatten(node: PatternNode, parent: int, reading: _Reading, order: list[Patt
 
 
 def _needed(children: tuple[PatternNode, ...], reading: _Reading) -> list[PatternNode]:
-    """The children without those whose existence follows from another child."""
-    kept = list(children)
+    """The children, without those whose existence is implied by another child."""
+    needed = list(children)
     for child in children:
-        if any(other is not child and _implied(child, other, reading) for other in kept):
-            del kept[next(i for i, one in enumerate(kept) if one is child)]
-    return kept
+        if any(other is not child and _implied(child, other, reading) for other in needed):
+            del needed[next(i for i, one in enumerate(needed) if one is child)]
+    return needed
 
 
 def _implied(node: PatternNode, other: PatternNode, reading: _Reading) -> bool:
-    """Whether a sibling's binding implies one for the node, which is not read."""
+    """Whether a binding of a sibling implies one of the node, which nothing reads."""
     return (
         _covers(node.step, other.step)
         and not node.absent
@@ -377,7 +377,7 @@ def _covers(step: Step, other: Step) -> bool:
 
 
 def _key(node: PatternNode, reading: _Reading) -> tuple[object, ...]:
-    """Orders siblings by structure and conditions, never by the names a user chose."""
+    """A sort key of siblings: structure and conditions, never the names that users chose."""
     conditions = sorted([one for name in node.variables for one in reading.conditions.get(name, ())])
     outputs = sorted([reading.outputs[name] for name in node.variables if name in reading.outputs])
     below = sorted([_key(child, reading) for child in node.children])

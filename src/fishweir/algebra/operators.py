@@ -1,8 +1,8 @@
 """Conditions on texts: their semantics, the type of their constant, and their keyword.
 
-The registry is open. A condition registered here, by the package or by a program, is understood by every language
-that has infix conditions, by the oracle and by the evaluator. How it is found among many constants is registered
-apart (`evaluate/index/registry.py`); without an index its meaning is tried on each distinct pair of a value and a
+The registry is open. A condition registered here, by the package or by a program, is available in every language that
+has infix conditions, in the oracle and in the evaluator. Its index over many constants is registered separately
+(`evaluate/index/registry.py`). Without an index, its meaning is evaluated for each distinct pair of a value and a
 constant.
 """
 
@@ -19,7 +19,7 @@ from fishweir.errors import QueryError
 from fishweir.records import dataclass
 
 ConstantKind = Literal["text", "words", "link"]
-"""What a constant must be: any text, a text with a word in it, a URL or a host."""
+"""What a constant must be: any text, a text that contains a word, a URL or a host."""
 
 _KEYWORD = re.compile(r"[^\W\d_][^\W_]*(?:[-_][^\W_]+)*")
 _RESERVED = frozenset((
@@ -40,14 +40,13 @@ class Condition:
     meaning: Callable[[str, str], bool]
     constant: ConstantKind = "text"
     keyword: str = ""
-    """How users write it; the name where it is empty. Case plays no role, and `-` and `_` are the same."""
+    """The word in statements; if empty, the name. Case is ignored, and `-` and `_` are the same."""
     selectivity: float = 0.05
-    """The share of values that satisfy it, where nothing better is known."""
+    """The estimated share of values that satisfy it, if there are no statistics."""
     share: float | None = None
-    """The usual share of a condition that may be written with one, as `similar(0.8)`; its constant is then
-    `share<tab>text`."""
+    """The default share of a condition that takes one (`similar(0.8)`). Its constant is then `share<tab>text`."""
     joins: bool = False
-    """Whether an annotation join can compare an item with one of its window by this condition."""
+    """Whether annotation joins can use this condition to compare an item with one in the window."""
 
     @property
     def written(self) -> str:
@@ -55,7 +54,7 @@ class Condition:
 
     @property
     def type(self) -> str:
-        """The type of its constants in templates and signatures; with a share they are no plain words."""
+        """The type of its constants in templates and signatures. With a share, they are not plain words."""
         return "words" if self.constant == "words" and self.share is None else "string"
 
 
@@ -81,19 +80,19 @@ def add_condition(condition: Condition) -> None:
     word = condition.written
     if not _KEYWORD.fullmatch(word) or word in _RESERVED:
         raise QueryError(f"'{word}' cannot be the keyword of a condition: expected one word that is not in use yet")
-    known, owner = _CONDITIONS.get(condition.name), _KEYWORDS.get(word)
-    if condition.name in COMPARE or condition.name == "exists" or known in BUILT_IN:
+    existing, owner = _CONDITIONS.get(condition.name), _KEYWORDS.get(word)
+    if condition.name in COMPARE or condition.name == "exists" or existing in BUILT_IN:
         raise QueryError(f"the condition '{condition.name}' is built in and cannot be replaced")
     if owner is not None and owner.name != condition.name:
         raise QueryError(f"'{word}' is already the keyword of the condition '{owner.name}'")
-    if known is not None:
-        del _KEYWORDS[known.written]
+    if existing is not None:
+        del _KEYWORDS[existing.written]
     _CONDITIONS[condition.name] = _KEYWORDS[word] = condition
     keywords.cache_clear()
 
 
 def remove_condition(name: str) -> None:
-    """Takes a condition of a program out of the registry."""
+    """Removes a program's condition from the registry."""
     if _CONDITIONS[name] in BUILT_IN:
         raise QueryError(f"the condition '{name}' is built in and cannot be removed")
     del _KEYWORDS[_CONDITIONS.pop(name).written]
@@ -103,7 +102,7 @@ def remove_condition(name: str) -> None:
 def find_condition(op: str) -> Condition | None:
     """The condition on texts that an operator names; None for a comparison and `exists`.
 
-    Raises QueryError if it is not registered in this process although a query of the home uses it.
+    Raises QueryError if it is not registered in this process.
     """
     found = _CONDITIONS.get(op)
     if found is None and op not in COMPARE and op != "exists":
@@ -118,12 +117,12 @@ def has_share(op: str) -> bool:
 
 
 def constant_place(op: str, index: int, share: int = -1) -> int | tuple[int, int]:
-    """Which of a query's constants a condition has: one, or that of its share, -1 for the usual one, and its text."""
+    """The position of a condition's constant, or the positions of its share (-1 for the default) and its text."""
     return (share, index) if has_share(op) else index
 
 
 def constant_type(op: str, given: str) -> str:
-    """The type that a constant has in a template, `given` being that of its literal."""
+    """The type of a constant in a template; `given` is the type of its literal."""
     condition = find_condition(op)
     return given if condition is None else condition.type
 
@@ -135,8 +134,8 @@ def condition_written(word: str) -> Condition | None:
 
 @lru_cache(maxsize=1)
 def keywords() -> tuple[str, ...]:
-    """All keywords, longest first, so that a pattern of alternatives takes the whole word. The same object as long as
-    nothing is registered."""
+    """All keywords, longest first, so that a regular expression of alternatives matches the whole word. Returns the
+    same object until a condition is registered."""
     return tuple(sorted(_KEYWORDS, key=lambda word: (-len(word), word)))
 
 
@@ -146,5 +145,5 @@ def keyword_pattern(words: tuple[str, ...]) -> str:
 
 
 def registered_conditions() -> tuple[Condition, ...]:
-    """What programs have added to the built-in conditions."""
+    """The conditions that programs have added to the built-in ones."""
     return tuple(condition for condition in _CONDITIONS.values() if condition not in BUILT_IN)

@@ -34,7 +34,7 @@ from fishweir.algebra.values import COMPARE, satisfies, to_number
 from fishweir.records import dataclass
 
 Order = tuple[int, int, str]
-"""An element's number, and of an attribute its place among those of its local name, and that name."""
+"""The number of an element; for an attribute, also its position among those with its local name, and that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +48,17 @@ class Node:
 
     @property
     def number(self) -> int:
-        """As the evaluator numbers nodes."""
+        """The node number that the evaluator uses."""
         return self.order[0] + self.order[1] * ATTRIBUTE
 
 
 Binding = Mapping[str, Node]
 NOWHERE = (-1, 0, "")
-"""Where a variable comes in the order of results that does not bind any node."""
+"""The sort position of a variable that is not bound to a node."""
 
 
 def evaluate(shape: Shape, constants: Sequence[Constant], document: Document) -> list[Binding]:
-    """The distinct bindings of the output variables for which all conditions hold, by any of the alternatives."""
+    """The distinct bindings of the output variables for which all conditions of any alternative hold."""
     variables = shape.output_variables
     found: dict[tuple[Order, ...], Binding] = {}
     for part in parts(shape):
@@ -78,7 +78,8 @@ def selects(selection: Selection, constants: Sequence[Constant], source: Source,
 
 
 def item_holds(formula: Formula, constants: Sequence[Constant], root: Element, columns: bool = False) -> bool:
-    """Any value at an atom's path may satisfy it; a column (SQL) has one value, the first."""
+    """Whether an item satisfies a formula. Any value at a path may satisfy an atom; a column has only its first
+    value."""
     match formula:
         case And(parts):
             return all(item_holds(part, constants, root, columns) for part in parts)
@@ -108,7 +109,7 @@ def atom_holds(value: str, atom: Atom, constant: Constant, constants: Sequence[C
 
 
 def values_compare(left: str, op: str, right: str, part: Part = "value") -> bool:
-    """Two values: equality as texts, order as numbers unless texts are meant."""
+    """Compares two values: equality as texts, order as numbers unless `part` is text."""
     if op in ("=", "!=") or part == "text":
         return COMPARE[op](left, right)  # type: ignore[index]
     numbers = to_number(left), to_number(right)
@@ -126,8 +127,7 @@ def holds(condition: Comparison, binding: Binding, constants: Sequence[Constant]
 
 @dataclass(frozen=True, slots=True)
 class TreePlace:
-    """An element that a pattern node may bind. Of one above a split only the name is left; in its place
-    the document's own element is bound."""
+    """An element that a pattern node may bind. For one above a split, the document element is bound instead."""
 
     name: str
     namespace: str
@@ -142,8 +142,7 @@ class TreePlace:
 
 
 def embeddings(pattern: PatternNode, document: Document, constants: Sequence[Constant] = ()) -> Iterator[Binding]:
-    """All embeddings of the pattern in the document, starting at its element or at one above it; absences compare with
-    the constants."""
+    """All embeddings of the pattern in the document, from its element or one above it; `constants` are for absences."""
     places = [_tree(document.root)]
     for name in reversed(document.context):
         places.append(TreePlace(name, "", places[0].node, (places[-1],)))
@@ -173,7 +172,7 @@ def _below(pattern: PatternNode, place: TreePlace, constants: Sequence[Constant]
 
 
 def _passing(step: Step, siblings: Sequence[TreePlace]) -> Sequence[TreePlace]:
-    """Those of some siblings that pass a step; of a position one of them."""
+    """The siblings that pass a step; with a position, at most one."""
     passing = [place for place in siblings if step.accepts(place.name, place.namespace)]
     if step.position == LAST:
         return passing[-1:]
@@ -181,7 +180,7 @@ def _passing(step: Step, siblings: Sequence[TreePlace]) -> Sequence[TreePlace]:
 
 
 def _bound(pattern: PatternNode, place: TreePlace, constants: Sequence[Constant]) -> Iterator[Binding]:
-    """The embeddings of a pattern below a node that its root binds, unless something that must be absent is present."""
+    """The embeddings of a pattern whose root is bound to a node; none if something is present that must be absent."""
     own = dict.fromkeys(pattern.variables, place.node)
     for absence in pattern.absent:
         if absence.test is not None and not absence.test.accepts(place.name, place.namespace):
@@ -201,7 +200,7 @@ def _choices(
 
 @lru_cache(maxsize=64)
 def _tree(root: Element) -> TreePlace:
-    """The tree of a document, which is asked for by one pattern after the other."""
+    """The tree of a document, cached because several patterns use it in turn."""
     return _place(root, {element: i for i, element in enumerate(elements(root))})
 
 

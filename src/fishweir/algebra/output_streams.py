@@ -1,9 +1,9 @@
 """The output of a query as a stream that others read: the columns and types of its tuples, and whether it keeps items.
 
-In: the shape of a published query and the definitions of the streams it reads. Out: the definition of its own stream.
-A select list gives tuples, each column of the type that it has in its source; what is read from documents is a string.
-A query that selects whole tuples of one stream passes them on as they are. All other outputs are documents without
-declared columns: XML as it is constructed, and `*` over documents, whose columns differ from one to the next.
+In: the shape of a published query and the definitions of the streams it reads. Out: the definition of its own stream. A
+select list yields tuples; each column has the type of its source, and values read from documents are strings. A query
+that selects whole tuples of one stream passes them on unchanged. All other outputs are documents without declared
+columns: constructed XML, and `*` over documents, whose columns vary.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def output_columns(shape: Shape | Selection, streams: Streams) -> Columns:
 
 
 def keeps_items(shape: Shape | Selection) -> bool:
-    """Whether each result is a whole document or tuple as it came: a filter. It then keeps its id."""
+    """Whether each result is a whole, unchanged document or tuple, which then keeps its id."""
     if isinstance(shape, Selection):
         return not shape.joins and (shape.output is None or not shape.output.columns)
     return shape.unless is not None or all(_keeps_documents(part) for part in parts(shape))
@@ -72,7 +72,7 @@ def _stream(source: Source, streams: Streams) -> StreamDefinition | None:
 
 
 def _kind(path: RelativePath, source: StreamDefinition | None) -> str:
-    """The type of a column: as its stream declares it, a string where it is read from a document."""
+    """The declared type of a column; string if it is read from a document."""
     declared = dict(source.columns) if source is not None else {}
     return declared.get(path[0].name, "string") if len(path) == 1 else "string"
 
@@ -80,7 +80,7 @@ def _kind(path: RelativePath, source: StreamDefinition | None) -> str:
 def _joined(
     columns: Sequence[ColumnOutput | AllColumnsOutput], sources: Sequence[StreamDefinition | None]
 ) -> tuple[tuple[str, str], ...]:
-    """Named as in `construct.joined_columns`; none if `*` is over documents."""
+    """The columns of a join, named as in `construct.joined_columns`; none if `*` is over documents."""
     shown: list[Columns] = []
     for part in columns:
         source = sources[part.block]

@@ -1,9 +1,9 @@
-"""Queries that are one path each, with the path as a constant.
+"""Queries that consist of one path, with the path as a constant.
 
-Most queries over documents are a path with a few predicates, and no two paths are alike. A shape for each would be
-built, stored and planned by itself. Instead, all of them over one source have the shape `Paths`. The first constant of
-a query is its path, with `0` or `''` in place of each constant; the constants follow. `own_shape` gives the shape that
-a path stands for: everything that reads a single query uses that.
+Most queries over documents are a path with a few predicates, and all paths differ. A shape for each would be built,
+stored and planned separately. Instead, all such queries over one source have the shape `Paths`. The first constant of a
+query is its path, with `0` or `''` in place of each constant; the constants follow. `own_shape` returns the shape that
+a path stands for; code that reads a single query uses that.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class Paths:
 
 @lru_cache(maxsize=1_000)
 def paths_over(source: str) -> Paths:
-    """The same object for each source: queries of one shape are recognized by it."""
+    """The shape of a source, always the same object: queries of one shape are recognized by identity."""
     return Paths(Source(source))
 
 
 def own_shape(shape: Any, constants: Sequence[Constant]) -> tuple[Any, tuple[Constant, ...]]:
-    """The shape of a single query, and the constants of that shape."""
+    """The shape of a single query, and its constants for that shape."""
     if not isinstance(shape, Paths):
         return shape, tuple(constants)
     path, *others = constants
@@ -66,7 +66,7 @@ def own_shape(shape: Any, constants: Sequence[Constant]) -> tuple[Any, tuple[Con
 
 
 def own_query(statement: CreateQuery) -> CreateQuery:
-    """A statement with the shape of its path."""
+    """The statement with the shape of its path."""
     if not isinstance(statement.shape, Paths):
         return statement
     shape, constants = own_shape(statement.shape, statement.constants)
@@ -80,7 +80,7 @@ def path_shape(source: Source, path: str) -> Shape:
 
 
 class _Builder:
-    """Slots and variables are numbered in the order of the text, as the binder of the grammar does."""
+    """Builds shapes from paths. Slots and variables are numbered in text order, as in the grammar's binder."""
 
     def __init__(self) -> None:
         self.conditions: list[Comparison] = []
@@ -101,7 +101,7 @@ class _Builder:
         return Shape((block,), tuple(self.conditions), (VariableOutput(output),), tuple(self.slots))
 
     def _marks(self, predicates: str) -> tuple[str, list[PatternNode]]:
-        """The variable of a step that its predicates compare, if they do, and what they ask for below it."""
+        """The variable of a step if its predicates compare it, and the pattern nodes that they require below it."""
         own, children = "", list[PatternNode]()
         for inner, op, literal in _PREDICATES.findall(predicates):
             if inner == ".":

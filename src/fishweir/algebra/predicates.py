@@ -20,7 +20,7 @@ from fishweir.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AtomSignature:
-    """An atom without its constant: those of equal signature are one group."""
+    """An atom without its constant. Atoms with equal signatures form one group."""
 
     path: tuple[Step, ...]
     op: AtomOperator
@@ -39,7 +39,7 @@ class AtomSignature:
 
 @dataclass(frozen=True, slots=True)
 class PredicateLiteral:
-    """An atom, or that it does not hold; its constant is the query's value for `slot`."""
+    """An atom or its negation; its constant is the query's value for `slot`."""
 
     signature: AtomSignature
     slot: int
@@ -52,7 +52,7 @@ class PredicateLiteral:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """What one source's items must satisfy; without clauses it is `true`."""
+    """The condition on the items of one source; without clauses it is `true`."""
 
     kind: ClassVar[str] = "filters"
 
@@ -61,7 +61,7 @@ class Predicate:
 
     @property
     def literals(self) -> tuple[PredicateLiteral, ...]:
-        """In the order of their slots."""
+        """The literals of all clauses, in the order of their slots."""
         return tuple(literal for clause in self.clauses for literal in clause)
 
     @property
@@ -82,11 +82,11 @@ class Predicate:
 
 
 SlotPlace = int | tuple[int, int]
-"""Which of the query's constants a slot has; -1 for none, a pair for a share and its text."""
+"""The position of a slot's value among the query's constants; -1 for none, a pair for a share and its text."""
 
 
 def to_predicates(source: Source, formula: Formula) -> list[tuple[Predicate, tuple[SlotPlace, ...]]]:
-    """One predicate; several, any of which may hold, where the conjunctive normal form would explode."""
+    """One predicate; or several, any of which may hold, if the conjunctive normal form would be too large."""
     try:
         alternatives = [to_cnf(formula)]
     except QueryError:
@@ -113,7 +113,7 @@ def type_of(atom: Atom) -> str:
 
 
 def order_of(atom: Atom) -> tuple[str, str, int]:
-    """By structure first, so that queries that differ in their constants get one template."""
+    """A sort key: structure first, so that queries that differ only in constants get one template."""
     return (str(atom), type_of(atom), atom.right.index if isinstance(atom.right, Slot) else -1)
 
 
@@ -125,7 +125,7 @@ def _predicate(source: Source, clauses: tuple[Clause, ...]) -> tuple[Predicate, 
         literals = []
         for _, negative, atom in clause:
             if isinstance(atom.right, tuple):
-                raise QueryError(f"an item of a feed can only be compared with constants, not as in {atom}")
+                raise QueryError(f"a feed item can only be compared with constants, not as in {atom}")
             signature = AtomSignature((ANY_ROOT, *atom.path), atom.op, type_of(atom), atom.part)
             literals.append(PredicateLiteral(signature, len(places), not negative))
             places.append(place_of(atom))

@@ -1,9 +1,10 @@
 """Preferences: how much the parts of a query's results matter, as declared by its author.
 
-`pref v(name) = 0.2, v(tel) = 0.1` gives numbers (the numerical preference model of utility-driven shedding, section
+`pref v(name) = 0.2, v(tel) = 0.1` assigns numbers (the numerical preference model of utility-driven shedding, section
 4.1), `pref name > price > tel` an order (the prioritized one, 4.2). A condition makes a preference depend on values:
 `v(order[price > 1000]) = 0.9` is the utility of documents with such an order, and `pref price > 1000` prefers documents
-or tuples that satisfy it. A pattern is named by the end of its path. What they are worth is in `shedding/utility.py`.
+or tuples that satisfy it. A pattern is named by the end of its path. `shedding/utility.py` turns preferences into
+utilities.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ValueCondition:
-    """Some value at a path, by its names, satisfies the comparison."""
+    """Some value at a path of names satisfies the comparison."""
 
     path: tuple[str, ...]
     op: str

@@ -13,14 +13,14 @@ from fishweir.algebra.returns import ForOutput, PathCondition, PathOutput
 from fishweir.algebra.values import satisfies
 
 Bound = tuple[Element, str | None]
-"""An element, with the name of the attribute where one is bound, `{namespace}name` if it is in one."""
+"""An element, and the name of the attribute if one is bound: `{namespace}name` if it has a namespace."""
 _Compiled = tuple[list[tuple[str, bool]], Step | None, bool]
-"""The names of a path's elements as lxml looks for them, each with whether it is a descendant, the step to an attribute
-at its end, and whether nodes may come in another order than that of the document."""
+"""The element names of a path in lxml's search syntax, each with whether it is a descendant; the step to an attribute
+at the end; and whether nodes may be found out of document order."""
 
 
 def nodes_at(node: Bound, path: tuple[Step, ...]) -> list[Bound]:
-    """The nodes at a path below a node, each once, in document order."""
+    """The distinct nodes at a path below a node, in document order."""
     element, attribute = node
     if attribute is not None:
         return [] if path else [node]
@@ -44,17 +44,17 @@ _MOST = 10_000
 
 
 def _compiled(path: tuple[Step, ...]) -> _Compiled:
-    """Of a path, remembered by the object: outputs look for the same paths in each document."""
-    known = _COMPILED.get(id(path))
-    if known is None or known[0] is not path:
+    """The compiled path, cached by object identity: outputs use the same paths for every document."""
+    compiled = _COMPILED.get(id(path))
+    if compiled is None or compiled[0] is not path:
         if len(_COMPILED) >= _MOST:
             _COMPILED.clear()
-        known = _COMPILED[id(path)] = path, _to_tags(path)
-    return known[1]
+        compiled = _COMPILED[id(path)] = path, _to_tags(path)
+    return compiled[1]
 
 
 def _to_tags(path: tuple[Step, ...]) -> _Compiled:
-    """Behind an attribute there is nothing: then a name that no element has is looked for."""
+    """Compiles a path. Nothing is below an attribute, so steps after one search for a name that no element has."""
     ends = next((i for i, step in enumerate(path) if step.is_attribute), len(path))
     last = path[ends] if ends < len(path) else None
     tags = [(_tag(step.name, step.namespace), step.is_deep) for step in path[:ends]]
@@ -64,7 +64,7 @@ def _to_tags(path: tuple[Step, ...]) -> _Compiled:
 
 
 def _in_order(found: list[Bound]) -> list[Bound]:
-    """Below two descendant steps nodes come in the order of the first; their document order is that of the tree."""
+    """Sorts nodes into document order. After two descendant steps, they are in the order of the first step."""
     if len(found) < 2:
         return found
     top = found[0][0].getroottree().getroot()
@@ -90,12 +90,12 @@ def value_at(node: Bound) -> str:
 
 
 def at_path(output: PathOutput, bound: Mapping[str, Bound]) -> list[Bound]:
-    """The nodes of a return pattern; none if its variable is not bound."""
+    """The nodes of a return pattern; none if its variable is unbound."""
     return nodes_at(bound[output.variable], output.path) if output.variable in bound else []
 
 
 def iterations(part: ForOutput, bound: Mapping[str, Bound]) -> Iterator[Mapping[str, Bound]]:
-    """What is bound in each turn of a nested `for`."""
+    """The bindings in each iteration of a nested `for`."""
     for node in at_path(part.over, bound):
         inner = {**bound, part.variable: node}
         if all(_holds(condition, inner) for condition in part.conditions):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PathOutput:
-    """All nodes at a path below a variable's node, as elements or, of `text()` and attributes, as text."""
+    """All nodes at a path below a variable's node, as elements; for `text()` and attributes, as text."""
 
     variable: str
     path: tuple[Step, ...]
@@ -30,7 +30,7 @@ class PathOutput:
 
 @dataclass(frozen=True, slots=True)
 class PathCondition:
-    """Some node at the path satisfies the comparison; without one it is there."""
+    """Some node at the path satisfies the comparison; without a comparison, some node exists."""
 
     at: PathOutput
     op: str = ""
@@ -39,7 +39,7 @@ class PathCondition:
 
 @dataclass(frozen=True, slots=True)
 class ForOutput:
-    """A nested `for`: its parts once for each node at a path at which the conditions hold."""
+    """A nested `for`: its parts, repeated for each node at a path for which the conditions hold."""
 
     variable: str
     over: PathOutput
@@ -49,7 +49,7 @@ class ForOutput:
 
 @dataclass(frozen=True, slots=True)
 class ReturnOutput:
-    """The outermost return clause: a result for each binding of these variables, which its parts need not mention."""
+    """The outermost return clause: one result per binding of these variables, even of those its parts do not use."""
 
     variables: tuple[str, ...]
     parts: tuple[Output, ...]

@@ -1,6 +1,6 @@
 """Names of XML elements, and the simple paths of stream definitions: `/Quotes/Quote`, `Quote`, `//item`, `Quote/@id`.
 
-Only texts: registering a stream does not load the XML library.
+This module works on text only, so that registering a stream does not load the XML library.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ NAME_START = (
     "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
 NAME_FOLLOWS = f"{NAME_START}0-9.\u00b7\u0300-\u036f\u203f-\u2040-"
-"""What XML lets a name begin with and go on with; `\\w` takes more."""
+"""The characters that XML allows at the start and in the rest of a name; `\\w` would allow more."""
 
 
 @lru_cache(maxsize=4096)
 def xml_name(name: str) -> str:
-    """A stream's or column's name as an element name: other characters become `_`."""
+    """The name of a stream or column as an element name: other characters become `_`."""
     clean = re.sub(f"[^{NAME_FOLLOWS}]", "_", name)
     return clean if re.match(f"[{NAME_START}]", clean) else f"_{clean}"
 
 
 @dataclass(frozen=True, slots=True)
 class SimplePath:
-    """Child steps, from the document element (`absolute`) or from anywhere below."""
+    """Child steps, starting at the document element (`absolute`) or anywhere below."""
 
     steps: tuple[Step, ...]
     absolute: bool

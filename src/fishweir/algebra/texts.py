@@ -10,7 +10,7 @@ from functools import lru_cache
 from fishweir.algebra.values import to_timestamp
 
 SIMILAR = 0.5
-"""Least Jaccard similarity of two word sets, unless a query says otherwise."""
+"""The minimum Jaccard similarity of two word sets, unless a query specifies another."""
 
 _WORD = re.compile(r"\w+")
 _LINK = re.compile(r"\bhttps?://[^\s<>\"']+", re.IGNORECASE)
@@ -20,43 +20,43 @@ def words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
 
 
-def contains(text: str, wanted: str) -> bool:
-    """All words of `wanted` are words of the text, whatever their case; a text without words is contained in none."""
-    return bool(words(wanted)) and words(wanted) <= words(text)
+def contains(text: str, phrase: str) -> bool:
+    """All words of `phrase` are words of the text, ignoring case. A phrase without words is contained in no text."""
+    return bool(words(phrase)) and words(phrase) <= words(text)
 
 
 def similar(text: str, other: str, least: float = SIMILAR) -> bool:
-    """Jaccard similarity of the word sets; two texts without words are not similar."""
+    """Whether the Jaccard similarity of the word sets is at least `least`. Two texts without words are not similar."""
     mine, yours = words(text), words(other)
     union = mine | yours
     return bool(union) and len(mine & yours) / len(union) >= least
 
 
 def similar_constant(text: str, constant: str) -> bool:
-    """The constant is `share<tab>text`: both belong to one condition, so they travel as one."""
+    """`similar` with a constant `share<tab>text`: both belong to one condition, so they are stored as one constant."""
     share, _, other = constant.partition("\t")
     return similar(text, other, float(share))
 
 
 @lru_cache(maxsize=10_000)
 def like_pattern(pattern: str, flags: re.RegexFlag = re.DOTALL) -> re.Pattern[str]:
-    """SQL's pattern: `%` is any text, `_` any character."""
+    """The regular expression of an SQL pattern: `%` is any text, `_` any character."""
     parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
     return re.compile("".join(parts), flags)
 
 
 def like(text: str, pattern: str) -> bool:
-    """Letters match in their own case, as in the standard."""
+    """SQL's `like`: case-sensitive, as in the standard."""
     return like_pattern(pattern).fullmatch(text) is not None
 
 
 def ilike(text: str, pattern: str) -> bool:
-    """As `like`; letters match in any case."""
+    """The same as `like`, ignoring case."""
     return like_pattern(pattern, re.DOTALL | re.IGNORECASE).fullmatch(text) is not None
 
 
 def substring(text: str, part: str) -> bool:
-    """XPath's contains(): the characters as they are, anywhere."""
+    """XPath's contains(): the exact characters, anywhere in the text."""
     return part in text
 
 
@@ -66,43 +66,43 @@ def starts_with(text: str, beginning: str) -> bool:
 
 
 def links(text: str) -> list[str]:
-    """The links in a text, in one spelling."""
+    """The links in a text, normalized by `same_link`."""
     return [same_link(link) for link in _LINK.findall(text)]
 
 
 def same_link(link: str) -> str:
-    """Scheme and host in lower case, no `www.`, no scheme, no punctuation or slash at the end."""
+    """A normalized link: host in lower case, without scheme, `www.` and trailing punctuation or slash."""
     rest = re.sub(r"^https?://", "", link.strip(), flags=re.IGNORECASE).rstrip("/.,;:!?)")
     host, slash, path = rest.partition("/")
     return host.lower().removeprefix("www.") + slash + path
 
 
 def references(text: str, target: str) -> bool:
-    """Some link is the URL, or leads to the host."""
-    wanted = same_link(target)
-    return any(link == wanted or ("/" not in wanted and link.partition("/")[0] == wanted) for link in links(text))
+    """Some link equals the URL or leads to the host."""
+    target = same_link(target)
+    return any(link == target or ("/" not in target and link.partition("/")[0] == target) for link in links(text))
 
 
 def extends(text: str, target: str) -> bool:
-    """Some link lies below the URL, or on the host or one of its subdomains."""
-    wanted = same_link(target)
-    return any(_extends(link, wanted) for link in links(text))
+    """Some link is below the URL, or on the host or one of its subdomains."""
+    target = same_link(target)
+    return any(_extends(link, target) for link in links(text))
 
 
-def _extends(link: str, wanted: str) -> bool:
-    if "/" not in wanted:
+def _extends(link: str, target: str) -> bool:
+    if "/" not in target:
         host = link.partition("/")[0]
-        return host == wanted or host.endswith(f".{wanted}")
-    return link == wanted or link.startswith((f"{wanted}/", f"{wanted}?", f"{wanted}#"))
+        return host == target or host.endswith(f".{target}")
+    return link == target or link.startswith((f"{target}/", f"{target}?", f"{target}#"))
 
 
 def shares_link(text: str, target: str) -> bool:
-    """Some link is the URL."""
+    """Some link equals the URL."""
     return same_link(target) in links(text)
 
 
 def date_part(text: str, part: str) -> float | None:
-    """Year, month, day or hour of the date a text spells, in UTC, or its seconds (`time`)."""
+    """Year, month, day or hour of the date in a text, in UTC, or its seconds since 1970 (`time`)."""
     seconds = to_timestamp(text)
     if seconds is None or part == "time":
         return seconds

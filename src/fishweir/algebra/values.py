@@ -20,7 +20,7 @@ NUMBER = re.compile(r"\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*", re.A
 
 
 def to_number(text: str) -> float | None:
-    """The number a text spells, or None: `nan`, `inf`, `1_000` and words are no numbers."""
+    """The number that a text represents, or None. `nan`, `inf`, `1_000` and words are not numbers."""
     return float(text) if NUMBER.fullmatch(text) else None
 
 
@@ -33,7 +33,7 @@ def satisfies(value: str, op: Operator, constant: Constant) -> bool:
 
 
 def to_text(value: Any) -> str:
-    """The text of a tuple's value, as XPath writes it: 5.0 is `5`, true is `true`."""
+    """The text of a tuple's value in XPath's notation: 5.0 is `5`, true is `true`."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -48,7 +48,7 @@ def to_text(value: Any) -> str:
 
 
 def to_timestamp(text: str) -> float | None:
-    """Seconds since 1970 from a number of seconds, ISO 8601 or RFC 822; None where it is none."""
+    """Seconds since 1970 from a number of seconds, ISO 8601 or RFC 822; None if the text is not a timestamp."""
     number = to_number(text)
     if number is not None:
         return number if math.isfinite(number) else None
@@ -62,6 +62,6 @@ def to_timestamp(text: str) -> float | None:
 
 
 def _rfc822(text: str) -> datetime:
-    from email.utils import parsedate_to_datetime  # late: it loads the whole package, sockets included
+    from email.utils import parsedate_to_datetime  # imported late: it loads the whole package, including sockets
 
     return parsedate_to_datetime(text)

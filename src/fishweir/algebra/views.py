@@ -1,11 +1,11 @@
 """Views over views: expands a published feed to its sources, through any number of views.
 
-In come definitions by name, out come the filters on the sources with one list of constants. Views are
-resolved from the sources up, each once, without recursion: they may be stacked to any depth. A feed
-that joins keeps its items too, and annotations cannot be filtered by: its joins go along with its filters. A window
-holds what arrives: of a feed that joins, these are its published items, so there the feed stands as a source. So does
-a feed with `distinct`: which items it has is decided before its readers' conditions. And where the reader has
-`distinct`, which chooses among documents, a feed that joins stands as a source too.
+In: definitions by name. Out: the filters on the sources, with one list of constants. Views are resolved from the
+sources up, each once, without recursion, so they may be stacked to any depth. A feed that joins keeps its items, and
+conditions cannot read annotations, so its joins are expanded along with its filters. Some feeds are not expanded but
+read as sources: a feed that joins, inside a window (the window contains the published items) or if the reader has
+`distinct` (which chooses among documents); and a feed with `distinct`, whose items are determined before the conditions
+of its readers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LARGEST = 100_000
 """The maximum number of filters that a feed may expand to: unions of unions of the same views double at every level."""
 
 ANNOTATION = "annotation"
-"""The element that a join adds to an item, with what it found."""
+"""The element that a join adds to an item, with the items it found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Resolved:
 
 
 class FeedError(QueryError):
-    """What is wrong with a feed that a definition names; `feed` is where to point to."""
+    """A definition names a feed that cannot be used; the message points to `feed`."""
 
     def __init__(self, message: str, feed: str) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ class FeedError(QueryError):
 
 
 Definitions = Callable[[str], Publication | None]
-"""The publication of a name; None for a source. QueryError where the name is not known."""
+"""The publication of a name; None for a source. Raises QueryError if the name is unknown."""
 
 
 def definitions(published: MutableMapping[str, Publication], sources: Callable[[str], bool]) -> Definitions:
@@ -78,17 +78,17 @@ def resolve(name: str, find: Definitions, memo: MutableMapping[str, Resolved] | 
     """The sources of a published feed. Raises QueryError for a cycle or an unknown feed. `memo` caches resolved feeds;
     after changing a definition, remove the feeds that `readers` returns.
     """
-    known = {} if memo is None else memo
+    resolved = {} if memo is None else memo
     for feed in dependencies(name, find):
-        if feed not in known:
+        if feed not in resolved:
             publication = find(feed)
-            assert publication is not None, "dependencies gives publications only"
-            known[feed] = _resolved(feed, publication, find, known)
-    return known[name]
+            assert publication is not None, "dependencies returns only publications"
+            resolved[feed] = _resolved(feed, publication, find, resolved)
+    return resolved[name]
 
 
 def dependencies(name: str, find: Definitions) -> list[str]:
-    """A published feed and all those it reads directly or not, each after the ones it reads."""
+    """A published feed and all feeds that it reads, directly or not, each after the ones it reads."""
     if find(name) is None:
         raise QueryError(f"the feed '{name}' is a source, not a view")
     done: dict[str, None] = {}
@@ -111,7 +111,7 @@ def dependencies(name: str, find: Definitions) -> list[str]:
 
 
 def reads(publication: Publication | None) -> Iterator[str]:
-    """Names in the from clause and in the joins."""
+    """The names in the from clause and in the joins."""
     if publication is None:
         return
     query = publication.query
@@ -134,8 +134,10 @@ def readers(name: str, published: MutableMapping[str, Publication]) -> set[str]:
     return found
 
 
-def _resolved(name: str, publication: Publication, find: Definitions, known: MutableMapping[str, Resolved]) -> Resolved:
-    """One level: the feed's own slots and joins, and after them those of each view it reads."""
+def _resolved(
+    name: str, publication: Publication, find: Definitions, resolved: MutableMapping[str, Resolved]
+) -> Resolved:
+    """Resolves one level: the feed's own slots and joins, followed by those of each view it reads."""
     query, constants = publication.query, list(publication.constants)
     inner: list[Annotation] = []
     moved: dict[str, tuple[Filter, ...]] = {}
@@ -144,37 +146,37 @@ def _resolved(name: str, publication: Publication, find: Definitions, known: Mut
         inner_query = find(read)
         if inner_query is None or inner_query.query.distinct is not None:
             return None
-        if query.distinct is not None and known[read].joins:
+        if query.distinct is not None and resolved[read].joins:
             return None
         if read not in moved:
             by, after = len(constants), len(query.joins) + len(inner)
-            moved[read] = tuple(_moved(f, by, after) for f in known[read].filters)
-            inner.extend(_annotation(join, by) for join in known[read].joins)
-            constants.extend(known[read].constants)
+            moved[read] = tuple(_moved(f, by, after) for f in resolved[read].filters)
+            inner.extend(_annotation(join, by) for join in resolved[read].joins)
+            constants.extend(resolved[read].constants)
         return moved[read]
 
     def held(read: str) -> tuple[Filter, ...] | None:
-        return None if read in known and known[read].joins else views(read)
+        return None if read in resolved and resolved[read].joins else views(read)
 
     def secondary(join: FeedJoin) -> Annotation:
         return Annotation(join.window, join_filters(query, join, held), join.variable, join.condition)
 
-    size = sum(len(known[leaf.name].filters) if leaf.name in known else 1 for leaf, _ in leaves(query.main))
+    size = sum(len(resolved[leaf.name].filters) if leaf.name in resolved else 1 for leaf, _ in leaves(query.main))
     if size > LARGEST:
         raise QueryError(f"the feed '{name}' expands to {size:,} sources with conditions, more than {LARGEST:,}")
     filters, own = to_filters(query, views), tuple(secondary(join) for join in query.joins)
-    _check_annotations(query, known)
+    _check_annotations(query, resolved)
     return Resolved(filters, tuple(constants), (*own, *inner))
 
 
-def _check_annotations(query: FeedQuery, known: MutableMapping[str, Resolved]) -> None:
-    """Conditions are on items as their sources have them: there are no annotations yet."""
+def _check_annotations(query: FeedQuery, resolved: MutableMapping[str, Resolved]) -> None:
+    """Rejects conditions on annotations: conditions are evaluated on the original items, which have none yet."""
     asking = {c.variable for c in query.where for path in paths_of(c.formula) if path and path[0].name == ANNOTATION}
     joined = {join.variable for join in query.joins}
     for leaf, variables in leaves(query.main):
-        inner = leaf.name in known and known[leaf.name].joins
+        inner = leaf.name in resolved and resolved[leaf.name].joins
         if asking.intersection(variables) and (inner or joined.intersection(variables)):
-            reason = "conditions are checked before an item is annotated, so none can be on its annotation"
+            reason = "conditions are checked before an item is annotated, so they cannot refer to its annotation"
             feed = leaf.name if inner else "FEED"
             raise FeedError(f"{reason}; publish the feed, 'register feed {feed} as NAME' and read NAME", ANNOTATION)
 

@@ -24,8 +24,8 @@ from fishweir.algebra.path_queries import Paths, own_shape
 from fishweir.catalog.change import Change
 from fishweir.catalog.checksums import RESTORE, verified
 from fishweir.catalog.database import Database, chunks, open_database
-from fishweir.catalog.schema import GENERATION, NOT_YET, WAITED
-from fishweir.catalog.subscribers import Subscription, standing
+from fishweir.catalog.schema import GENERATION, NOT_YET, PENDING_START
+from fishweir.catalog.subscribers import Subscription, current_subscriptions
 from fishweir.errors import HomeError
 from fishweir.records import dataclass
 
@@ -37,7 +37,7 @@ _DUE = (
     "select min(expire) from subscriptions where expire is not null and dropped is null",
     f"select min(start) from queries where added = {NOT_YET} and start is not null and dropped is null",
 )
-"""When something expires or begins next."""
+"""When the next query or subscription expires or starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +54,20 @@ class Query:
     dropped: int | None
     paused: bool = False
     numbers: tuple[int, ...] = ()
-    """Its own number and those it had before it was replaced."""
+    """Its current number and those from before it was replaced."""
     preferred: bool = False
     """Whether it has a preference."""
 
 
 class Catalog:
     def __init__(self, url: str | Path, home: str = "", is_new: bool = True) -> None:
-        """`url` is a path of a SQLite file or an SQLAlchemy URL, `home` the id of the home that it belongs to.
-        Where the home is not new, there must be a catalog already."""
+        """`url` is the path of a SQLite file or an SQLAlchemy URL, `home` the id of the home that the catalog belongs
+        to. If the home is not new, the catalog must exist."""
         self.database = open_database(url)
         self.place = self.database.place
         self._next_due = -1, 0.0
         self._streams: tuple[int, dict[str, tuple[int, StreamDefinition]]] | None = None
-        if not is_new and isinstance(url, Path) and not url.exists():  # SQLite would make an empty one
+        if not is_new and isinstance(url, Path) and not url.exists():  # SQLite would create an empty one
             raise self._lost()
         try:
             self._open(home, is_new)
@@ -109,17 +109,17 @@ class Catalog:
         return new
 
     def verify(self) -> None:
-        """Raises what is damaged; reads all of it."""
+        """Reads the whole catalog and raises a HomeError if any of it is damaged."""
         self.database.verify()
 
     @contextmanager
     def change(self) -> Iterator[Change]:
-        """Atomic: all changes inside are committed at the end, or none."""
+        """A transaction: all changes inside are committed at the end, or none."""
         with self.database.begin() as connection:
             yield Change(connection)
 
     def streams(self) -> dict[str, tuple[int, StreamDefinition]]:
-        """All streams by name, with their ids; read when something has changed."""
+        """All streams by name, with their ids; read again only after a change."""
         version = self.version()
         if self._streams is None or self._streams[0] != version:
             self._streams = version, self._read_streams()
@@ -127,13 +127,13 @@ class Catalog:
 
     def _read_streams(self) -> dict[str, tuple[int, StreamDefinition]]:
         with self.database.connect() as connection:
-            wanted = f"select id, definition, {connection.whole('streams')} from streams where dropped is null"
-            rows = verified(connection.execute(f"{wanted} order by id"), "streams", self.place)
+            select = f"select id, definition, {connection.whole('streams')} from streams where dropped is null"
+            rows = verified(connection.execute(f"{select} order by id"), "streams", self.place)
             found = [(row.id, from_json(json.loads(row.definition))) for row in rows]
         return {stream.name: (id, stream) for id, stream in found}
 
     def stream_names(self) -> dict[int, str]:
-        """The names of all streams, dropped ones too, by id."""
+        """The names of all streams by id, including dropped ones."""
         with self.database.connect() as connection:
             return {row.id: row.name for row in connection.execute("select id, name from streams")}
 
@@ -143,23 +143,23 @@ class Catalog:
             rows = connection.execute("select id, added from streams where dropped is null")
             return {row.id: row.added for row in rows}
 
-    def living(self, after: int, upto: int) -> int:
+    def count_active(self, after: int, upto: int) -> int:
         """The number of active queries with change numbers in (after, upto]."""
-        living = "select count(*) from queries where added > :after and added <= :upto and dropped is null"
-        return int(self.database.scalar(living, after=after, upto=upto))
+        count = "select count(*) from queries where added > :after and added <= :upto and dropped is null"
+        return int(self.database.scalar(count, after=after, upto=upto))
 
     def planned(self, after: int, upto: int) -> Iterator[tuple[int, Any, list[Constant]]]:
-        """Living queries in (after, upto] as the planner wants them: number, template, constants."""
+        """The active queries in (after, upto], in the form that the planner uses: number, template, constants."""
         return self._rows("added > :after and added <= :upto", after=after, upto=upto)
 
     def planned_queries(self, numbers: Sequence[int]) -> Iterator[tuple[int, Any, list[Constant]]]:
-        """As `planned`, by number."""
+        """The same as `planned`, by number."""
         for some in chunks(numbers):
             yield from self._rows("number in :numbers", numbers=[int(number) for number in some])
 
     def starting(self, after: int, upto: int) -> list[tuple[int, int, float]]:
-        """Living queries in (after, upto] whose start had passed when they were registered and that replace no others:
-        number, change, start."""
+        """The active queries in (after, upto] whose start had passed when they were registered and that do not replace
+        others: number, change, start."""
         with self.database.connect() as connection:
             found = connection.execute(
                 """
@@ -169,15 +169,15 @@ class Catalog:
                 """,
                 after=after,
                 upto=upto,
-                waited=WAITED,
+                waited=PENDING_START,
             )
             return [(row.number, row.added, row.start) for row in found]
 
     def _rows(self, chosen: str, **values: Any) -> Iterator[tuple[int, Any, list[Constant]]]:
         with self.database.connect() as connection:
-            wanted = f"select number, shape, constants, {connection.whole('queries')} from queries"
-            wanted = f"{wanted} where {chosen} and dropped is null order by added"
-            for row in connection.stream(wanted, **values):
+            select = f"select number, shape, constants, {connection.whole('queries')} from queries"
+            select = f"{select} where {chosen} and dropped is null order by added"
+            for row in connection.stream(select, **values):
                 number, shape, constants, is_whole = row
                 if not is_whole:
                     verified([row], "queries", self.place)
@@ -190,17 +190,17 @@ class Catalog:
                     yield number, normal.template, constants_of(normal, bound)
 
     def segments(self, after: int) -> list[tuple[int, int, int, str, str]]:
-        """The segments that came with registrations behind a change: after, upto, size, plan, strategies asked for."""
-        wanted = "select after, upto, size, plan, asked from segments where after >= :after order by after"
+        """The segments written by registrations after a change: after, upto, size, plan, requested strategies."""
+        select = "select after, upto, size, plan, asked from segments where after >= :after order by after"
         with self.database.connect() as connection:
-            return [tuple(row) for row in connection.execute(wanted, after=after)]
+            return [tuple(row) for row in connection.execute(select, after=after)]
 
     def query(self, name: str) -> Query | None:
-        """The active query of that name, or else the one that was dropped last."""
+        """The active query with this name, or else the one dropped last."""
         with self.database.connect() as connection:
-            wanted = f"select *, {connection.whole('queries')} from queries where name = :name"
+            select = f"select *, {connection.whole('queries')} from queries where name = :name"
             newest = "order by case when dropped is null then 0 else 1 end, number desc limit 1"
-            row = connection.execute(f"{wanted} {newest}", name=name).first()
+            row = connection.execute(f"{select} {newest}", name=name).first()
             if row is None:
                 return None
             numbers, before = [row.number], row.replaces
@@ -212,29 +212,31 @@ class Catalog:
     def queries_by_number(self, numbers: Sequence[int]) -> dict[int, Query]:
         found: dict[int, Query] = {}
         with self.database.connect() as connection:
-            wanted = f"select *, {connection.whole('queries')} from queries where number in :numbers"
+            select = f"select *, {connection.whole('queries')} from queries where number in :numbers"
             for some in chunks(numbers):
-                rows = connection.execute(wanted, numbers=[int(number) for number in some])
+                rows = connection.execute(select, numbers=[int(number) for number in some])
                 found |= {row.number: self._query(row) for row in rows}
         if lost := set(numbers) - found.keys():
-            raise HomeError(f"the catalog {self.place} has lost query {min(lost)}, which results refer to: {RESTORE}")
+            raise HomeError(
+                f"query {min(lost)}, which has results, is missing from the catalog {self.place}: {RESTORE}"
+            )
         return found
 
     @cached_property
     def _increments(self) -> Increments:
-        from fishweir.catalog.increments import Increments  # late: who registers needs no arrays
+        from fishweir.catalog.increments import Increments  # imported late: registering needs no arrays
 
         return Increments(self.database)
 
     def tombstones(self) -> Tombstones:
-        """The dropped queries; only those are read that were dropped since the last call."""
+        """The dropped queries. Reads only those that were dropped since the last call."""
         return self._increments.tombstones(self.version())
 
     def next_due(self) -> float:
-        """When the next query or subscription expires or begins; looked up when something has changed."""
+        """When the next query or subscription expires or starts; looked up again only after a change."""
         version = self.version()
         if self._next_due[0] != version:
-            found = (self.database.scalar(question) for question in _DUE)
+            found = (self.database.scalar(statement) for statement in _DUE)
             self._next_due = version, min((due for due in found if due is not None), default=math.inf)
         return self._next_due[1]
 
@@ -244,8 +246,8 @@ class Catalog:
             names = connection.scalars(f"select name from queries {due}", now=now)
             return names + connection.scalars(f"select feed from subscriptions {due}", now=now)
 
-    def beginning(self, now: float) -> bool:
-        """Whether queries wait whose start has come."""
+    def has_due_start(self, now: float) -> bool:
+        """Whether the start of a waiting query has come."""
         due = f"dropped is null and added = {NOT_YET} and start <= :now"
         return self.database.scalar(f"select number from queries where {due} limit 1", now=now) is not None
 
@@ -254,15 +256,17 @@ class Catalog:
             return connection.scalars("select name from queries where dropped is null order by number")
 
     def subscribers(self, name: str | None = None) -> list[Subscription]:
-        """What is delivered of a query or feed, or of all of them, by `do` and by `subscribe`."""
+        """The subscriptions (`do` and `subscribe`) to a query or feed, or all subscriptions."""
         with self.database.connect() as connection:
             if name is None:
-                return standing(connection)
-            return standing(connection, "(subscriptions.query = :name or subscriptions.feed = :name)", name=name)
+                return current_subscriptions(connection)
+            return current_subscriptions(
+                connection, "(subscriptions.query = :name or subscriptions.feed = :name)", name=name
+            )
 
     def subscription(self, id: int) -> Subscription | None:
         with self.database.connect() as connection:
-            return next(iter(standing(connection, "subscriptions.id = :id", id=id)), None)
+            return next(iter(current_subscriptions(connection, "subscriptions.id = :id", id=id)), None)
 
     def close(self) -> None:
         self.database.close()
@@ -288,15 +292,15 @@ class Catalog:
 @lru_cache(maxsize=100_000)
 def _shape(database: Database, id: int) -> Shape | Selection | Paths:
     with database.connect() as connection:
-        wanted = f"select id, shape, {connection.whole('shapes')} from shapes where id = :id"
-        rows = connection.execute(wanted, id=id)
+        select = f"select id, shape, {connection.whole('shapes')} from shapes where id = :id"
+        rows = connection.execute(select, id=id)
     if not rows:
-        raise HomeError(f"the catalog {database.place} has lost the shape {id}: {RESTORE}")
+        raise HomeError(f"the shape {id} is missing from the catalog {database.place}: {RESTORE}")
     return from_json(json.loads(verified(rows, "shapes", database.place)[0].shape))  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=100_000)
 def _normals(database: Database, id: int) -> tuple[AnyNormal, ...]:
-    """The normal forms of a shape; none where each query has a path, and so a shape, of its own."""
+    """The normal forms of a shape; none if each query has its own path and therefore its own shape."""
     shape = _shape(database, id)
     return () if isinstance(shape, Paths) else to_normals(shape)

@@ -11,25 +11,25 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from fishweir.algebra.alike import Alike, runs
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
 from fishweir.algebra.path_queries import own_shape
+from fishweir.algebra.uniform_queries import UniformQueries, group_uniform
 from fishweir.catalog.database import Connection, chunks
 from fishweir.catalog.publications import Publications
 from fishweir.catalog.query_inserter import QueryInserter
-from fishweir.catalog.schema import NOT_YET, WAITED
+from fishweir.catalog.schema import NOT_YET, PENDING_START
 from fishweir.catalog.subscribers import Subscribers
 from fishweir.errors import QueryError
 
 CHUNK = 20_000
 _WILD = {"%": ".*", "_": "."}
-_LIVING = "name = :name and dropped is null"
+_ACTIVE = "name = :name and dropped is null"
 
 
-class Living(NamedTuple):
-    """What dropping a query needs to know of it; `shape` is a number."""
+class ActiveQuery(NamedTuple):
+    """The columns of an active query that dropping it requires; `shape` is an id."""
 
     name: str
     number: int
@@ -53,8 +53,8 @@ class Change:
         definition = json.dumps(to_json(statement.stream))
         name = statement.stream.name
         self.take(0)
-        there = "select text, definition from streams where name = :name and dropped is null"
-        row = self.connection.execute(there, name=name).first()
+        select = "select text, definition from streams where name = :name and dropped is null"
+        row = self.connection.execute(select, name=name).first()
         if row is None:
             self.adding.use(name)
             added = self.take(1)
@@ -75,26 +75,26 @@ class Change:
 
     def publishes(self, name: str) -> bool:
         """Whether an active query that is not a feed publishes its output under this name."""
-        found = f"select number from queries where published and publication is null and {_LIVING}"
+        found = f"select number from queries where published and publication is null and {_ACTIVE}"
         return self.connection.scalar(found, name=name) is not None
 
     def sources(self, name: str) -> list[str]:
         """The streams and feeds that an active query reads."""
-        over = f"select publication from queries where {_LIVING}"
+        over = f"select publication from queries where {_ACTIVE}"
         feeds = self.connection.scalars(f"select feed from reads where publication in ({over})", name=name)
         shape = self.shape(name)
         own = [] if shape is None else [source.name for source in shape.sources]
         return list(dict.fromkeys([*own, *feeds]))
 
     def has(self, name: str) -> bool:
-        """Whether there is an active query of that name."""
-        return self.connection.scalar(f"select number from queries where {_LIVING} limit 1", name=name) is not None
+        """Whether there is an active query with this name."""
+        return self.connection.scalar(f"select number from queries where {_ACTIVE} limit 1", name=name) is not None
 
     def shape(self, name: str) -> Shape | Selection | None:
         """The shape of an active query."""
         joined = "queries join shapes on shapes.id = queries.shape"
         row = self.connection.execute(
-            f"select shapes.shape, queries.constants from {joined} where {_LIVING}", name=name
+            f"select shapes.shape, queries.constants from {joined} where {_ACTIVE}", name=name
         ).first()
         return None if row is None else own_shape(from_json(json.loads(row.shape)), json.loads(row.constants))[0]  # type: ignore[no-any-return]
 
@@ -102,7 +102,7 @@ class Change:
         paused = "select number from queries where name = :name and paused"
         return self.connection.scalar(paused, name=name) is not None
 
-    def replace_queries(self, given: Sequence[Alike]) -> list[str]:
+    def replace_queries(self, given: Sequence[UniformQueries]) -> list[str]:
         """Replaces the definitions of active queries; earlier results are kept."""
         self.take(0)
         replaced = [str(name) for some in given for name in some.names]
@@ -113,15 +113,15 @@ class Change:
             dropped = f"update queries set dropped = :change where {chosen}"
             self.connection.execute(dropped, names=names, change=self.take(1))
         self.adding.forget_names()
-        return list(self.add_alike(given))
+        return list(self.add_uniform(given))
 
     def add_queries(self, statements: Iterable[CreateQuery]) -> Iterator[str]:
-        """Adds queries one by one; yields the names."""
-        return self.add_alike(runs(iter(statements), CHUNK))
+        """Adds queries and yields their names."""
+        return self.add_uniform(group_uniform(iter(statements), CHUNK))
 
-    def add_alike(self, given: Iterable[Alike]) -> Iterator[str]:
-        """Adds queries in chunks, so that a million of them need little memory; yields the names."""
-        chunk: list[Alike] = []
+    def add_uniform(self, given: Iterable[UniformQueries]) -> Iterator[str]:
+        """Adds queries in chunks, so that a million of them need little memory, and yields their names."""
+        chunk: list[UniformQueries] = []
         size = 0
         for some in given:
             chunk.append(some)
@@ -136,7 +136,7 @@ class Change:
         self.adding.forget_names()
         change = self.take(1)
         dropped = self.connection.execute(
-            f"update queries set dropped = :change where {_LIVING}", name=name, change=change
+            f"update queries set dropped = :change where {_ACTIVE}", name=name, change=change
         )
         paused = "update queries set paused = false where name = :name and paused"
         if dropped.changed + self.connection.execute(paused, name=name).changed == 0:
@@ -144,7 +144,7 @@ class Change:
         self.subscribers.end("query = :query", change, query=name)
 
     def drop_many(self, numbers: Sequence[int]) -> None:
-        """Drops queries by their numbers; one change number for all of them."""
+        """Drops queries by number, all with one change number."""
         self.adding.forget_names()
         change = self.take(1)
         for some in chunks([int(number) for number in numbers]):
@@ -153,25 +153,25 @@ class Change:
             named = "select name from queries where number in :numbers"
             self.subscribers.end(f"query in ({named})", change, numbers=some)
 
-    def living(self, names: Sequence[str]) -> dict[str, Living]:
+    def active(self, names: Sequence[str]) -> dict[str, ActiveQuery]:
         """The active queries with these names."""
-        found: dict[str, Living] = {}
-        wanted = "select name, number, shape, published from queries where name in :names and dropped is null"
+        found: dict[str, ActiveQuery] = {}
+        select = "select name, number, shape, published from queries where name in :names and dropped is null"
         for some in chunks(names):
-            found |= {row.name: Living(*row) for row in self.connection.execute(wanted, names=some)}
+            found |= {row.name: ActiveQuery(*row) for row in self.connection.execute(select, names=some)}
         return found
 
     def names_like(self, pattern: str) -> list[str]:
         """The names of active queries that match a pattern, newest first; case-sensitive."""
         like = [_WILD.get(part, re.escape(part[-1])) for part in re.findall(r"\\.|.", pattern, re.DOTALL)]
-        wanted = re.compile("".join(like), re.DOTALL)
+        matching = re.compile("".join(like), re.DOTALL)
         prefix = re.split(r"[%_\\]", pattern, maxsplit=1)[0]
         chosen = "select name from queries where dropped is null and name between :first and :last order by number desc"
         names = self.connection.scalars(chosen, first=prefix, last=prefix + chr(0x10FFFF))
-        return [name for name in names if wanted.fullmatch(name)]
+        return [name for name in names if matching.fullmatch(name)]
 
     def sources_of(self, ids: Iterable[int]) -> set[str]:
-        """What the shapes of some queries read."""
+        """The sources of some shapes."""
         found = set[str]()
         for some in chunks(sorted(set(ids))):
             for shape in self.connection.scalars("select shape from shapes where id in :ids", ids=some):
@@ -179,11 +179,11 @@ class Change:
         return found
 
     def add_segment(self, after: int, upto: int, size: int, plan: str, asked: str) -> None:
-        """Queries of this change are in a segment that has been written."""
+        """Records that the queries of this change are in a segment that has been written."""
         self.connection.insert("segments", after=after, upto=upto, size=size, plan=plan, asked=asked)
 
     def expire(self, now: float) -> None:
-        """Drops what has expired; one change number for all of it."""
+        """Drops expired queries and ends expired subscriptions, all with one change number."""
         due = "dropped is null and expire <= :now"
         names = self.connection.scalars(f"select name from queries where {due}", now=now)
         change = self.take(1)
@@ -192,16 +192,16 @@ class Change:
             self.subscribers.expire("query in :names", change, now, names=some)
         self.subscribers.expire("expire <= :now", change, now)
 
-    def begin(self, now: float) -> None:
-        """Queries whose start has come are seen from now on."""
+    def start_due(self, now: float) -> None:
+        """Activates the queries whose start has come."""
         due = f"dropped is null and added = {NOT_YET} and start <= :now"
         numbers = self.connection.scalars(f"select number from queries where {due} order by number", now=now)
         for change, number in enumerate(numbers, self.take(len(numbers))):
             self.connection.execute("update queries set added = :change where number = :own", change=change, own=number)
-            self.connection.insert("facts", name=f"{WAITED}{number}", value=str(now))
+            self.connection.insert("facts", name=f"{PENDING_START}{number}", value=str(now))
 
     def take(self, count: int) -> int:
-        """The first of `count` new change numbers; 0 only keeps other writers out."""
+        """Reserves `count` change numbers and returns the first. 0 only locks out other writers."""
         self.connection.execute("update counters set value = value + :count", count=count)
         return int(self.connection.scalar("select value from counters") or 0) - count + 1
 

@@ -18,7 +18,7 @@ from fishweir.errors import HomeError
 
 SUM = "sum"
 WRITTEN, NOW = "row_sum", "sum_now"
-"""One function under two names, so that SQLite never takes the stored value for the computed one."""
+"""One function under two names, so that SQLite never uses the stored value instead of computing it."""
 RESTORE = "restore catalog.db (with its -wal file) from a backup of this home, together with the rest of it"
 
 
@@ -35,7 +35,7 @@ def add_functions(connection: sqlite3.Connection) -> None:
 
 
 def verified(rows: Sequence[Any], table: str, place: str) -> Sequence[Any]:
-    """Rows that were selected with `whole`; raises a HomeError if one was damaged."""
+    """Returns rows that were selected with `whole`; raises a HomeError if one is damaged."""
     for row in rows:
         if not row.whole:
             raise damaged_row(place, table, row)

@@ -1,8 +1,8 @@
 """The database of the catalog: statements are SQL texts with named parameters, in one dialect for all databases.
 
-In: a path of a SQLite file or an SQLAlchemy URL. Out: connections. SQLite is called directly (`sqlite.py`). Other
-databases are reached through SQLAlchemy (`other_databases.py`), which is imported for them alone: that takes 0.2 s, and
-a short command should take less. A parameter that is a list stands for its values: `where name in :names`.
+In: the path of a SQLite file or an SQLAlchemy URL. Out: connections. SQLite is called directly (`sqlite.py`). Other
+databases are reached through SQLAlchemy (`other_databases.py`), which is imported only for them: that takes 0.2 s, and
+a short command should take less. A list can be a parameter: `where name in :names`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Rows(list[Any]):
 
 class Connection(ABC):
     place: str
-    """Where the database is, for messages."""
+    """The location of the database, for messages."""
 
     @abstractmethod
     def execute(self, statement: str, **values: Any) -> Rows: ...
@@ -43,14 +43,14 @@ class Connection(ABC):
 
     @abstractmethod
     def stream(self, statement: str, **values: Any) -> Iterator[Any]:
-        """The rows of a result, a few at a time."""
+        """The rows of a result, fetched in chunks."""
 
     @abstractmethod
     def insert_tuples(self, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None: ...
 
     @abstractmethod
     def whole(self, *tables: str) -> str:
-        """The column `whole` of a select: whether its rows of these tables are as they were written."""
+        """An expression for a select list, the column `whole`: whether its rows of these tables are undamaged."""
 
     def scalars(self, statement: str, **values: Any) -> list[Any]:
         """The first value of each row."""
@@ -79,7 +79,7 @@ class Database(ABC):
 
     @abstractmethod
     def connect(self) -> AbstractContextManager[Connection]:
-        """A connection that reads."""
+        """A connection for reading."""
 
     @abstractmethod
     def begin(self) -> AbstractContextManager[Connection]:
@@ -93,13 +93,13 @@ class Database(ABC):
 
     @abstractmethod
     def verify(self) -> None:
-        """Raises a HomeError if a row is damaged; reads all of them."""
+        """Reads all rows and raises a HomeError if one is damaged."""
 
     @abstractmethod
     def close(self) -> None: ...
 
     def scalar(self, statement: str, **values: Any) -> Any:
-        """The first value of the first row, or None; the values are single ones, not lists."""
+        """The first value of the first row, or None. Parameters cannot be lists."""
         with self.connect() as connection:
             return connection.scalar(statement, **values)
 
@@ -115,5 +115,5 @@ def open_database(url: str | Path) -> Database:
 
 
 def chunks(values: Sequence[Any]) -> Iterator[list[Any]]:
-    """As many at a time as one statement takes."""
+    """The values in chunks of the size that one statement takes."""
     return (list(values[i : i + VALUES_PER_STATEMENT]) for i in range(0, len(values), VALUES_PER_STATEMENT))

@@ -54,22 +54,22 @@ class Increments:
         self._tombstones, self._version = Tombstones(), -1
 
     def tombstones(self, version: int) -> Tombstones:
-        """At least those of a version of the catalog."""
+        """The tombstones of a version of the catalog, and possibly later ones."""
         with self._lock:
-            known = self._tombstones
+            cached = self._tombstones
             if version <= self._version:
-                return known
-            last = int(known.changes[-1]) if len(known.changes) else 0
+                return cached
+            last = int(cached.changes[-1]) if len(cached.changes) else 0
             new = self._dropped(last)
             if len(new):
-                parts = zip((known.changes, known.numbers, known.added), new.T, strict=True)
+                parts = zip((cached.changes, cached.numbers, cached.added), new.T, strict=True)
                 self._tombstones = Tombstones(*(np.append(old, more) for old, more in parts))
             self._version = version
             return self._tombstones
 
     def _dropped(self, after: int) -> Ints:
         with self.database.connect() as connection:
-            wanted = f"select dropped, number, added, {connection.whole('queries')} from queries"
-            rows = connection.execute(f"{wanted} where dropped > :after order by dropped, number", after=after)
+            select = f"select dropped, number, added, {connection.whole('queries')} from queries"
+            rows = connection.execute(f"{select} where dropped > :after order by dropped, number", after=after)
         found = [tuple(row)[:3] for row in verified(rows, "queries", self.database.place)]
         return np.array(found, np.int64).reshape(-1, 3)

@@ -1,4 +1,4 @@
-"""PostgreSQL, through SQLAlchemy: the texts of the statements are those for SQLite."""
+"""PostgreSQL through SQLAlchemy, with the same statements as SQLite."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OtherConnection(Connection):
         self.execute_many(f"insert into {table} ({', '.join(names)}) values ({marks})", values)
 
     def whole(self, *tables: str) -> str:
-        return "true as whole"  # they have checksums of their own
+        return "true as whole"  # they have their own checksums
 
 
 class OtherDatabase(Database):
@@ -65,22 +65,22 @@ class OtherDatabase(Database):
                 connection.execute(_for_postgresql(statement))
 
     def verify(self) -> None:
-        """They verify their pages themselves."""
+        """Does nothing: these databases verify their pages themselves."""
 
     def close(self) -> None:
         self.engine.dispose()
 
 
 def _for_postgresql(definition: str) -> str:
-    """Its integers have 32 bits unless they are `bigint`, and a primary key gets its numbers only from a sequence.
-    Another process may create the tables at the same time."""
+    """The definition for PostgreSQL, where `integer` has 32 bits and only a sequence numbers a primary key. Another
+    process may create the tables at the same time."""
     definition = re.sub(r"^create (table|(?:unique )?index)", r"create \1 if not exists", definition)
     numbered = re.sub(r"integer (not null )?primary key( autoincrement)?", "bigserial primary key", definition)
     return re.sub(r"\binteger\b", "bigint", numbered)
 
 
 def _text(statement: str, values: dict[str, Any]) -> sa.TextClause:
-    """The statement with those of the values that it names."""
+    """The statement, with those values bound that it uses."""
     named = {name: value for name, value in values.items() if re.search(rf":{name}\b", statement)}
     return sa.text(statement).bindparams(
         *(sa.bindparam(name, value, expanding=isinstance(value, list)) for name, value in named.items())

@@ -23,7 +23,7 @@ def preferences(
     """For each shape and preference of its queries: the number of subscribers, whether there are subscriptions, and
     whether some of the queries are in `read`. A query counts as one, or by its subscriptions if it has several."""
     is_read = "case when queries.name in :read then 1 else 0 end" if len(read) <= MAX_NAMES_LISTED else "1"
-    own = "case when shapes.normal_form = :paths then queries.constants end"  # of queries whose path is a constant
+    own = "case when shapes.normal_form = :paths then queries.constants end"  # for queries whose path is a constant
     with database.connect() as connection:
         rows = connection.execute(
             f"""
@@ -48,5 +48,5 @@ def _own(shape: str, constants: str | None) -> Any:
 
 @lru_cache(maxsize=100_000)
 def _decoded(text: str | None) -> Any:
-    """Few of the texts are new when the catalog changes."""
+    """Decodes a text; cached because few texts are new when the catalog changes."""
     return None if text is None else from_json(json.loads(text))

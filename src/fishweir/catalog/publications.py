@@ -1,4 +1,4 @@
-"""Queries over feeds in their original form, found by name and by the feeds that they read.
+"""Queries over feeds in their original form, by name and by the feeds that they read.
 
 The shape of a query contains the feeds that it names, so queries that differ only in constants share one row of
 `publications` and its rows of `reads`. Finding the readers of a feed costs time per shape, not per query.
@@ -28,14 +28,14 @@ class Publications:
         self._queries: dict[int, FeedQuery] = {}
 
     def id_of(self, query: FeedQuery) -> int:
-        """The row of a shape, created if it does not exist; queries of one shape pass the same object."""
-        known = self._ids.get(id(query))
-        if known is None:
-            known = self._ids[id(query)] = (query, self._store(query))
-        return known[1]
+        """The id of a shape's row, which is created if it does not exist. Queries of one shape pass the same object."""
+        cached = self._ids.get(id(query))
+        if cached is None:
+            cached = self._ids[id(query)] = (query, self._store(query))
+        return cached[1]
 
     def published(self, name: str) -> CreateQuery | None:
-        """The active feed of that name, in its original form."""
+        """The active feed with this name, in its original form."""
         chosen = "published and name = :name and dropped is null and publication is not null"
         row = self.connection.execute(f"{_SELECT} where {chosen}", name=name).first()
         return self._statement(row) if row else None
@@ -56,7 +56,7 @@ class Publications:
     def _store(self, query: FeedQuery) -> int:
         text = json.dumps(to_json(query))
         found = self.connection.scalar("select id from publications where query = :text", text=text)
-        if found is None:  # other writers are kept out, so the numbers are ours to give
+        if found is None:  # other writers are locked out, so this id is free
             found = int(self.connection.scalar("select max(id) from publications") or 0) + 1
             self.connection.insert("publications", id=found, query=text)
             named = [(found, feed) for feed in sorted(set(names_read(Publication(query))))]

@@ -18,7 +18,7 @@ from fishweir.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class QueryInfo:
-    """A query that is registered. `state` is running, paused or waiting (for its start)."""
+    """A registered query. `state` is running, paused or waiting (for its start)."""
 
     name: str
     state: str
@@ -30,7 +30,7 @@ class QueryInfo:
 
 
 def matches(pattern: str | None, name: str, text: str) -> bool:
-    """A pattern with `*` or `?` is matched against names; any other word is searched in names and texts."""
+    """Whether a name matches a pattern with `*` or `?`, or any other word occurs in the name or text."""
     if pattern is None:
         return True
     if any(mark in pattern for mark in "*?["):
@@ -39,18 +39,18 @@ def matches(pattern: str | None, name: str, text: str) -> bool:
 
 
 def list_queries(connection: Connection, pattern: str | None = None) -> list[QueryInfo]:
-    there = "select * from queries where (dropped is null or paused) and name not like :derived order by number"
-    found = connection.execute(there, derived=f"{DERIVED}%")
-    return [_standing(row) for row in found if matches(pattern, row.name, row.text)]
+    select = "select * from queries where (dropped is null or paused) and name not like :derived order by number"
+    found = connection.execute(select, derived=f"{DERIVED}%")
+    return [_query_info(row) for row in found if matches(pattern, row.name, row.text)]
 
 
-def _standing(row: Any) -> QueryInfo:
+def _query_info(row: Any) -> QueryInfo:
     state = "paused" if row.paused else "waiting" if row.added == NOT_YET else "running"
     return QueryInfo(row.name, state, row.text, row.start, row.every, row.expire, bool(row.published))
 
 
 def pause(change: Change, name: str) -> None:
-    """The query gives no results from the next micro-batch on; its name stays taken."""
+    """Pauses a query: it has no results from the next micro-batch on. Its name stays reserved."""
     paused = "update queries set dropped = :change, paused = true where name = :name and dropped is null"
     if change.connection.execute(paused, name=name, change=change.take(1)).changed == 0:
         is_paused = change.is_paused(name)
@@ -58,8 +58,8 @@ def pause(change: Change, name: str) -> None:
 
 
 def resume(change: Change, name: str) -> None:
-    """The query continues as a new row: it sees documents from now on, or from its start if that is in the future, and
-    its earlier results are kept."""
+    """Resumes a paused query as a new row. It is evaluated on documents from now on, or from its start if that is in
+    the future. Its earlier results are kept."""
     paused = change.connection.execute("select * from queries where name = :name and paused", name=name).first()
     if paused is None:
         is_alive = change.shape(name) is not None
@@ -76,7 +76,7 @@ def resume(change: Change, name: str) -> None:
 
 
 def act(change: Change, statement: CreateQuery) -> None:
-    """What a query does from now on, and when, in place of what it did."""
+    """Replaces the actions of a query and their schedule."""
     name, schedule = str(statement.name), statement.schedule
     change.subscribers.expire("query = :query and by_query", change.take(1), change.subscribers.now, query=name)
     requests = [

@@ -1,6 +1,6 @@
 """Bulk insertion of queries: assigns names and numbers, stores each shape once, and inserts all rows together.
 
-In: bound queries, grouped by those that differ in names and constants only. A query that is already registered verbatim
+In: bound queries, grouped by those that differ only in names and constants. A query that is already registered verbatim
 is skipped; a different definition under an existing name is an error.
 """
 
@@ -13,12 +13,12 @@ from json.encoder import encode_basestring_ascii
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from fishweir.algebra.alike import Alike
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import to_json, to_text
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape
 from fishweir.algebra.path_queries import Paths
+from fishweir.algebra.uniform_queries import UniformQueries
 from fishweir.catalog.channels import ChannelSpec
 from fishweir.catalog.database import Connection, chunks
 from fishweir.catalog.publications import Publications
@@ -38,7 +38,7 @@ AnyShape = Shape | Selection | Paths
 
 
 class InsertedQueries(NamedTuple):
-    """Queries of one shape as they have just been stored: the first of their changes and numbers, their constants."""
+    """Queries of one shape that have just been stored: the first of their changes and numbers, and their constants."""
 
     change: int
     number: int
@@ -47,7 +47,7 @@ class InsertedQueries(NamedTuple):
 
 
 class QueryInserter:
-    """What adding queries needs to remember within one change; `take` gives change numbers."""
+    """Adds queries within one change; `take` reserves change numbers."""
 
     def __init__(
         self,
@@ -68,41 +68,41 @@ class QueryInserter:
         self._used: set[str | None] = set()
 
     def forget_names(self) -> None:
-        """Queries without a name may be gone."""
+        """Clears the cache of assigned names: unnamed queries may have been dropped."""
         self._unnamed = None
 
     def use(self, name: str) -> None:
-        """A name that no query without a name gets."""
+        """Reserves a name, so that it is not assigned to an unnamed query."""
         self._used.add(name)
 
-    def add(self, given: Sequence[Alike]) -> list[str]:
+    def add(self, given: Sequence[UniformQueries]) -> list[str]:
         """Stores queries and returns the names of all of them, including those that already existed."""
         self.take(0)
         if self._number < 0:
             self._number = int(self.connection.scalar("select max(number) from queries") or 0)
-        named = [self._named(some, given) for some in given]
+        named = [self._with_names(some, given) for some in given]
         names = [name for some in named for name in some.names]
-        unnamed = [some.like.name is None for some in given]
-        seen = self._texts(names)
-        if seen or len(set(names)) < len(names):
-            named = [self._new(some, seen) for some in named]
+        unnamed = [some.first.name is None for some in given]
+        existing = self._texts(names)
+        if existing or len(set(names)) < len(names):
+            named = [self._without_existing(some, existing) for some in named]
         self._store(list(zip(named, unnamed, strict=True)))
         return names  # type: ignore[return-value]
 
-    def _store(self, given: Sequence[tuple[Alike, bool]]) -> None:
+    def _store(self, given: Sequence[tuple[UniformQueries, bool]]) -> None:
         some = [(one, unnamed) for one, unnamed in given if len(one)]
-        self._store_shapes([stored_shape(one.like) for one, _ in some])
+        self._store_shapes([stored_shape(one.first) for one, _ in some])
         change = self.take(sum(len(one) for one, _ in some))
         rows: list[tuple[Any, ...]] = []
         actions: list[dict[str, Any]] = []
         added: list[InsertedQueries] = []
         for one, unnamed in some:
-            has_started = (one.like.schedule.start or 0.0) <= self.subscribers.now
+            has_started = (one.first.schedule.start or 0.0) <= self.subscribers.now
             number = self._number + 1
             actions += self._actions(one, change)
             rows += self._rows(one, unnamed, number, change if has_started else None)
             if has_started:
-                added.append(InsertedQueries(change, number, stored_shape(one.like), one.constants))
+                added.append(InsertedQueries(change, number, stored_shape(one.first), one.constants))
             self._number += len(one)
             change += len(one)
         self.connection.insert_tuples("queries", COLUMNS, rows)
@@ -110,8 +110,8 @@ class QueryInserter:
         if self.on_added is not None:
             self.on_added(added)
 
-    def _rows(self, some: Alike, unnamed: bool, number: int, change: int | None) -> Iterable[tuple[Any, ...]]:
-        like, schedule, size = some.like, some.like.schedule, len(some)
+    def _rows(self, some: UniformQueries, unnamed: bool, number: int, change: int | None) -> Iterable[tuple[Any, ...]]:
+        first, schedule, size = some.first, some.first.schedule, len(some)
         columns: dict[str, Sequence[Any]] = {
             "number": range(number, number + size),
             "name": some.names,
@@ -125,14 +125,14 @@ class QueryInserter:
             columns["replaces"], columns["unnamed"] = zip(*replaced, strict=True)
         same = {
             "unnamed": unnamed,
-            "shape": self._shapes[id(like.shape)][1],
+            "shape": self._shapes[id(first.shape)][1],
             "start": schedule.start,
             "every": schedule.every or 0.0,
             "expire": schedule.expire,
-            "preference": json.dumps(to_json(like.preference)) if like.preference else None,
+            "preference": json.dumps(to_json(first.preference)) if first.preference else None,
             "paused": False,
-            "publication": self.publications.id_of(like.feed) if like.feed else None,
-            "published": like.published,
+            "publication": self.publications.id_of(first.feed) if first.feed else None,
+            "published": first.published,
             "replaces": None,
             "added": NOT_YET,
             "dropped": None,
@@ -141,79 +141,78 @@ class QueryInserter:
             return [_ROW(same | {name: column[0] for name, column in columns.items()})]
         return zip(*(columns.get(name) or repeat(same[name], size) for name in COLUMNS), strict=True)
 
-    def _actions(self, some: Alike, change: int) -> list[dict[str, Any]]:
-        """Stores the actions of the queries; a query that replaces another keeps the actions of that one."""
+    def _actions(self, some: UniformQueries, change: int) -> list[dict[str, Any]]:
+        """The subscriptions for the actions of the queries. A query that replaces another keeps that one's actions."""
         going = [place for place, name in enumerate(some.names) if name not in self.replaced]
         names = [str(some.names[place]) for place in going]
         rows: list[dict[str, Any]] = []
-        for action in some.like.actions if going else ():
+        for action in some.first.actions if going else ():
             requests = [
-                SubscriptionRequest(name, name, ChannelSpec(action, some.like.schedule), "")
+                SubscriptionRequest(name, name, ChannelSpec(action, some.first.schedule), "")
                 for name in names[: None if action.own else 1]
             ]
-            made = self.subscribers.rows(requests, by_query=True)
+            subscriptions = self.subscribers.rows(requests, by_query=True)
             for at, (place, name) in enumerate(zip(going, names, strict=True)):
-                row = made[at if action.own else 0]
+                row = subscriptions[at if action.own else 0]
                 rows.append({**row, "query": name, "feed": name, "text": some.texts[place], "added": change + place})
         return rows
 
     # Names
 
-    def _named(self, some: Alike, given: Sequence[Alike]) -> Alike:
-        """Queries without a name become q1, q2, ...; one registered before keeps its name."""
-        if some.like.name is not None:
+    def _with_names(self, some: UniformQueries, given: Sequence[UniformQueries]) -> UniformQueries:
+        """Names unnamed queries q1, q2, ...; a query that is already registered keeps its name."""
+        if some.first.name is not None:
             return some
         if self._unnamed is None:
-            self._unnamed, self._used = self._names_given()
-        known, used = self._unnamed, self._used | {name for one in given for name in one.names}
-        fresh = (f"q{i}" for i in count(len(known) + 1) if f"q{i}" not in used)
+            self._unnamed, self._used = self._assigned_names()
+        names, used = self._unnamed, self._used | {name for one in given for name in one.names}
+        fresh = (f"q{i}" for i in count(len(names) + 1) if f"q{i}" not in used)
         for text in some.texts:
-            if text not in known:
-                known[text] = next(fresh)
-                self._used.add(known[text])
-        return Alike(some.like, [known[text] for text in some.texts], some.texts, some.constants, some.lines)
+            if text not in names:
+                names[text] = next(fresh)
+                self._used.add(names[text])
+        return UniformQueries(some.first, [names[text] for text in some.texts], some.texts, some.constants, some.lines)
 
-    def _names_given(self) -> tuple[dict[str, str], set[str | None]]:
-        """Names of the active unnamed queries by text, and all names of the same form, including those of streams; read
-        once."""
+    def _assigned_names(self) -> tuple[dict[str, str], set[str | None]]:
+        """The names of active unnamed queries by text, and all names of the form q..., of queries and streams."""
         mine = "select text, name from queries where unnamed and dropped is null"
-        known = {row.text: row.name for row in self.connection.execute(mine)}
-        alike = " union ".join(f"select name from {table} where name like 'q%'" for table in ("queries", "streams"))
-        return known, set(self.connection.scalars(alike))
+        names = {row.text: row.name for row in self.connection.execute(mine)}
+        taken = " union ".join(f"select name from {table} where name like 'q%'" for table in ("queries", "streams"))
+        return names, set(self.connection.scalars(taken))
 
     def _texts(self, names: Sequence[str | None]) -> dict[str | None, str]:
         """The texts of the active queries with these names."""
         found: dict[str | None, str] = {}
-        there = "select name, text from queries where name in :names and (dropped is null or paused)"
+        select = "select name, text from queries where name in :names and (dropped is null or paused)"
         for some in chunks(names):
-            found |= {row.name: row.text for row in self.connection.execute(there, names=some)}
+            found |= {row.name: row.text for row in self.connection.execute(select, names=some)}
         return found
 
-    def _new(self, some: Alike, seen: dict[str | None, str]) -> Alike:
-        """Those that are not there yet, by their names; `seen` are the texts so far."""
+    def _without_existing(self, some: UniformQueries, existing: dict[str | None, str]) -> UniformQueries:
+        """The queries whose names are not registered yet; `existing` are the registered texts by name."""
         places = []
         for place, (name, text) in enumerate(zip(some.names, some.texts, strict=True)):
-            if name not in seen:
+            if name not in existing:
                 places.append(place)
-            elif seen[name] != text:
-                kind = "feed" if some.like.published and some.like.feed else "query"
+            elif existing[name] != text:
+                kind = "feed" if some.first.published and some.first.feed else "query"
                 raise QueryError(f"the {kind} {name} already exists with a different definition")
-            seen[name] = text
+            existing[name] = text
         return some if len(places) == len(some) else some.at(places)
 
     # Shapes
 
     def _store_shapes(self, given: Iterable[AnyShape]) -> None:
-        """Queries of one kind come with the same object, so its address is looked up, not its hash."""
+        """Stores new shapes. Queries of one shape pass the same object, so shapes are looked up by identity."""
         new = {id(shape): shape for shape in given if id(shape) not in self._shapes}
         texts = {key: to_text(shape) for key, shape in new.items()}
-        known = self._shape_ids(list(set(texts.values())))
+        ids = self._shape_ids(list(set(texts.values())))
         rows = []
         for key, shape in new.items():
-            if texts[key] not in known:
-                known[texts[key]] = self._next_shape()
-                rows.append((known[texts[key]], texts[key], *_described(shape)))
-            self._shapes[key] = shape, known[texts[key]]
+            if texts[key] not in ids:
+                ids[texts[key]] = self._next_shape()
+                rows.append((ids[texts[key]], texts[key], *_normal_form_and_signature(shape)))
+            self._shapes[key] = shape, ids[texts[key]]
         self.connection.insert_tuples("shapes", SHAPE_COLUMNS, rows)
 
     def _shape_ids(self, texts: Sequence[str]) -> dict[str, int]:
@@ -224,7 +223,7 @@ class QueryInserter:
         return found
 
     def _next_shape(self) -> int:
-        """Other writers are kept out, so the numbers are ours to give."""
+        """The next shape id. Other writers are locked out, so it is free."""
         if self._shape_number < 0:
             self._shape_number = int(self.connection.scalar("select max(id) from shapes") or 0)
         self._shape_number += 1
@@ -232,19 +231,19 @@ class QueryInserter:
 
 
 def stored_shape(statement: CreateQuery) -> AnyShape:
-    """A feed query is resolved to its sources before it comes here."""
+    """The shape of a statement as stored. Feed queries have been resolved to their sources before."""
     assert not isinstance(statement.shape, FeedQuery)
     return statement.shape
 
 
 def bound_shape(statement: CreateQuery) -> Shape | Selection:
-    """The shape of a statement whose path, if it is one, is no constant."""
+    """The shape of a statement whose path, if any, is not a constant."""
     shape = stored_shape(statement)
     assert not isinstance(shape, Paths)
     return shape
 
 
-def _described(shape: AnyShape) -> tuple[str, str]:
+def _normal_form_and_signature(shape: AnyShape) -> tuple[str, str]:
     """The normal form and the signature of a shape."""
     if isinstance(shape, Paths):
         return PATHS, ""
@@ -254,7 +253,7 @@ def _described(shape: AnyShape) -> tuple[str, str]:
 
 
 def constants_json(constants: Sequence[tuple[Constant, ...]]) -> list[str]:
-    """Each as JSON, as `json.dumps` writes it."""
+    """The constants of each query as JSON, formatted as by `json.dumps`."""
     if len({len(row) for row in constants}) > 1:
         return list(map(json.dumps, constants))
     columns = [_column_json(column) for column in zip(*constants, strict=True)]

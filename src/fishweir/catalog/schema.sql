@@ -12,14 +12,14 @@ create table counters (
     value integer not null
 );
 
--- Single values: up to which micro-batch results have been handed to the outbox, the number of runs, and of queries, by
--- number, that their start was to come when they were registered.
+-- Single values: the last micro-batch whose results have been handed to the outbox, the number of runs, and the queries
+-- whose start was in the future when they were registered.
 create table facts (
     name varchar not null primary key,
     value text not null
 );
 
--- Declared streams. Rows of streams and queries are never deleted: a dropped one gets the number of the change that
+-- Declared streams. Rows of streams and queries are never deleted: a dropped row gets the number of the change that
 -- dropped it, so results of any version can be read.
 create table streams (
     id integer primary key,
@@ -54,7 +54,7 @@ create table reads (
 create index reads_of on reads (feed);
 
 -- A query whose definition, or that of a feed it reads, was replaced is a new row that says which one it `replaces`.
--- `added` is 2**62 until a query has started: no version of the catalog has it.
+-- `added` is 2**62 until a query has started, higher than any version of the catalog.
 create table queries (
     number integer primary key,
     name varchar not null,
@@ -90,7 +90,7 @@ create table segments (
     asked varchar not null
 );
 
--- Where the order of deliveries is kept: one delivery at a time, `due` while something waits.
+-- Destinations. Deliveries to a target are sent in order, one at a time. `due` is set while deliveries are waiting.
 create table targets (
     id integer primary key,
     address text not null unique,
@@ -99,8 +99,8 @@ create table targets (
 );
 create index targets_due on targets (due) where due is not null;
 
--- One way to one target: output, arguments, stylesheet, interval. Queries that do the same share it, so ten thousand
--- queries that append to one file are one delivery per micro-batch.
+-- Delivery routes: output, arguments, stylesheet and interval for one target. Queries with the same action share a
+-- channel, so ten thousand queries that append to one file are one delivery per micro-batch.
 create table channels (
     id integer primary key,
     key text not null unique,
@@ -114,8 +114,8 @@ create table channels (
     recent text
 );
 
--- In force from the change that `added` it until the one that `dropped` it, like a query; what a micro-batch gives a
--- channel can therefore be read again at any time.
+-- In force from the change that `added` it until the one that `dropped` it, like a query. So the deliveries of a
+-- micro-batch can be determined again at any time.
 create table subscriptions (
     id integer primary key,
     query varchar not null,
@@ -143,15 +143,15 @@ create table timers (
 );
 create index timers_due on timers (due);
 
--- In which micro-batch a query had results last.
+-- The last micro-batch in which a query had results.
 create table news (
     query varchar not null primary key,
     batch integer not null
 );
 
--- What is still to be sent: the results of the micro-batches after `after`, up to `upto`, without the first `sent`. If the
--- two are equal, it is the single result number `sent` of that micro-batch. An id is never assigned again, because
--- receivers recognize a delivery by it.
+-- Pending deliveries: the results of the micro-batches after `after`, up to `upto`, without the first `sent`. If the
+-- two are equal, it is the single result number `sent` of that micro-batch. Ids are never reused, because receivers
+-- recognize a delivery by its id.
 create table outbox (
     id integer not null primary key autoincrement,
     target integer not null references targets (id),

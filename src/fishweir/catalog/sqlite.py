@@ -1,7 +1,7 @@
 """SQLite, called directly: the catalog of a home unless another database is chosen.
 
-Connections are kept open and used again. Readers do not wait for writers, and writers wait for each other. An error of
-the file, in contrast to one of a statement, is raised as a HomeError that says what to do.
+Connections are kept open and reused. Readers do not wait for writers; writers wait for each other. An error of the
+file, as opposed to one of a statement, is raised as a HomeError that says what to do.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from fishweir.errors import CannotWrite, HomeError
 PATIENCE = 60
 """Seconds to wait for another process's write."""
 DAMAGE = (sqlite3.DatabaseError, sqlite3.OperationalError, UnicodeDecodeError)
-"""What SQLite raises for a damaged file, in which names and messages may no longer be texts."""
+"""What SQLite raises for a damaged file, in which names and messages may no longer be valid text."""
 NOT_WRITTEN = ("full", "readonly", "disk I/O error")
 ROWS_PER_FETCH = 10_000
 
 
 @lru_cache(maxsize=1_000)
 def _row_type(names: tuple[str, ...]) -> type[tuple[Any, ...]]:
-    """Tuples with these columns as attributes; such a class takes a tenth of the time of a named tuple to define."""
+    """A class of tuples with these columns as attributes. Defining it takes a tenth of the time of a named tuple."""
     columns = {name: property(itemgetter(place)) for place, name in enumerate(names)}
     return type("Row", (tuple,), {**columns, "_mapping": property(lambda row: dict(zip(names, row, strict=True)))})
 
@@ -48,24 +48,24 @@ class SqliteConnection(Connection):
         self.raw, self.place, self.is_damaged = raw, place, False
 
     def execute(self, statement: str, **values: Any) -> Rows:
-        with self.blaming_the_file():
+        with self.file_errors():
             cursor = self.raw.execute(*_with_lists(statement, values))
             rows = cursor.fetchall()
             return Rows(_rows(cursor, rows) if rows else (), cursor.rowcount)
 
     def execute_many(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        with self.blaming_the_file():
+        with self.file_errors():
             self.raw.executemany(statement, rows)
 
     def stream(self, statement: str, **values: Any) -> Iterator[Any]:
-        with self.blaming_the_file():
+        with self.file_errors():
             cursor = self.raw.execute(*_with_lists(statement, values))
             while rows := cursor.fetchmany(ROWS_PER_FETCH):
                 yield from _rows(cursor, rows)
 
     def insert_tuples(self, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         marks = ", ".join("?" * len(names))
-        with self.blaming_the_file():
+        with self.file_errors():
             self.raw.executemany(f"insert into {table} ({', '.join(names)}) values ({marks})", rows)
 
     def whole(self, *tables: str) -> str:
@@ -73,20 +73,21 @@ class SqliteConnection(Connection):
         return f"{' and '.join(sums)} as whole"
 
     def first_damaged(self, table: str) -> Any:
-        """A row that is not as it was written, or None."""
+        """The first damaged row, or None."""
         now = f"{NOW}({', '.join(self._columns(table))})"
         return self.execute(f"select * from {table} where {SUM} is not {now} limit 1").first()
 
     def _columns(self, table: str) -> list[str]:
-        """The columns that the checksum is computed from: all but the generated one, which is not listed."""
+        """The columns that the checksum covers: all but the generated one, which `table_info` does not list."""
         return [f"{table}.{row.name}" for row in self.execute(f"pragma table_info({table})")]
 
     @contextmanager
-    def blaming_the_file(self) -> Iterator[None]:
+    def file_errors(self) -> Iterator[None]:
+        """Raises errors of the file as HomeErrors."""
         try:
             yield
         except DAMAGE as error:
-            if _is_of_the_file(error):
+            if _is_file_error(error):
                 self.is_damaged = True
                 raise home_error(self.place, error) from error
             raise
@@ -100,7 +101,7 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
-        connection = SqliteConnection(self._taken(), self.place)
+        connection = SqliteConnection(self._acquire(), self.place)
         try:
             yield connection
         finally:
@@ -109,21 +110,21 @@ class SqliteDatabase(Database):
             else:
                 if connection.raw.in_transaction:
                     connection.raw.rollback()
-                self._give_back(connection.raw)
+                self._release(connection.raw)
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
         with self.connect() as connection:
             yield connection
             assert isinstance(connection, SqliteConnection)
-            with connection.blaming_the_file():
+            with connection.file_errors():
                 connection.raw.commit()
 
     def has_tables(self) -> bool:
         return self.scalar("select 1 from sqlite_master where name = 'home'") is not None
 
     def create_tables(self, connection: Connection) -> None:
-        """Unless another process has created them in the meantime."""
+        """Creates the tables unless another process has created them in the meantime."""
         connection.execute("begin immediate")
         if connection.scalar("select 1 from sqlite_master where name = 'home'") is None:
             for create, *indexes in definitions().values():
@@ -133,49 +134,49 @@ class SqliteDatabase(Database):
     def verify(self) -> None:
         with self.connect() as connection:
             assert isinstance(connection, SqliteConnection)
-            said = connection.scalar("pragma integrity_check(1)")
-            if said != "ok":
-                raise HomeError(f"the catalog {self.place} is damaged ({said}): {RESTORE}")
+            message = connection.scalar("pragma integrity_check(1)")
+            if message != "ok":
+                raise HomeError(f"the catalog {self.place} is damaged ({message}): {RESTORE}")
             for table in definitions():
                 row = connection.first_damaged(table)
                 if row is not None:
                     raise damaged_row(self.place, table, row)
 
     def scalar(self, statement: str, **values: Any) -> Any:
-        """Directly: twice as fast, and each micro-batch looks up about twenty."""
-        raw = self._taken()
+        """Without a Connection object: twice as fast, and each micro-batch looks up about twenty values."""
+        raw = self._acquire()
         try:
             row = raw.execute(statement, values).fetchone()
         except DAMAGE as error:
             raw.close()
-            if _is_of_the_file(error):
+            if _is_file_error(error):
                 raise home_error(self.place, error) from error
             raise
-        self._give_back(raw)
+        self._release(raw)
         return None if row is None else row[0]
 
     def close(self) -> None:
-        """Connections in use are closed when they are given back. A connection that stays open would remove the -wal
-        file when it is closed at last, even if the home has been restored from a backup meanwhile."""
+        """Closes idle connections; those in use are closed when they are released. A connection that stayed open would
+        remove the -wal file when finally closed, even if the home has been restored from a backup in the meantime."""
         self._is_closed = True
         with suppress(IndexError):
             while True:
                 self._idle.pop().close()
 
-    def _give_back(self, raw: sqlite3.Connection) -> None:
+    def _release(self, raw: sqlite3.Connection) -> None:
         if self._is_closed:
             raw.close()
         else:
             self._idle.append(raw)
 
-    def _taken(self) -> sqlite3.Connection:
+    def _acquire(self) -> sqlite3.Connection:
         try:
-            return self._idle.pop()  # other threads take some as well, so its length says nothing
+            return self._idle.pop()  # no check of its length: other threads take connections, too
         except IndexError:
-            return self._opened()
+            return self._open()
 
-    def _opened(self) -> sqlite3.Connection:
-        mode = "rw" if self._is_there else "rwc"  # creates no file in place of one that has been removed
+    def _open(self) -> sqlite3.Connection:
+        mode = "rw" if self._is_there else "rwc"  # does not recreate a file that has been removed
         raw = None
         try:
             raw = sqlite3.connect(
@@ -204,20 +205,20 @@ def tune(raw: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-def _is_of_the_file(error: BaseException) -> bool:
-    """Whether an error is one of the file, not of a statement or of waiting for another process."""
+def _is_file_error(error: BaseException) -> bool:
+    """Whether an error concerns the file, not a statement or waiting for another process."""
     return type(error) in DAMAGE and "locked" not in str(error)
 
 
 def home_error(place: str, error: BaseException) -> HomeError:
     if any(words in str(error) for words in NOT_WRITTEN):
-        to_do = "free some space, or give the user of the job the right to write it; nothing is lost"
+        to_do = "free some space, or grant the user of the job write permission; nothing is lost"
         return CannotWrite(errno.ENOSPC, f"the catalog {place} cannot be written ({error}): {to_do}")
     return HomeError(f"the catalog {place} cannot be used ({error}): {RESTORE}")
 
 
 def _with_lists(statement: str, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """SQLite gets a list as one value: a parameter for each of its values would cost more than the lookup."""
+    """The statement with lists passed as one JSON value: a parameter for each value would cost more than the lookup."""
     lists = {name: json.dumps(value) for name, value in values.items() if isinstance(value, list)}
     for name in lists:
         statement = re.sub(rf"\bin :{name}\b", f"in (select value from json_each(:{name}))", statement)

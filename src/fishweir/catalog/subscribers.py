@@ -1,7 +1,7 @@
-"""Stored subscriptions: which query's results go where, in which form, and how often.
+"""Stored subscriptions: where the results of a query are delivered, in which form, and how often.
 
-`do ACTION` of a query and `subscribe to F output ...` are the same thing here. Rows of this module are written within a
-change of the catalog; what is delivered by them is in `delivery/`.
+`do ACTION` of a query and `subscribe to F output ...` are both subscriptions. Rows are written within a change of the
+catalog; `delivery/` reads them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fishweir.catalog.checksums import SUM, verified
 from fishweir.catalog.database import Connection, chunks
 from fishweir.records import dataclass
 
-_STANDING = "(dropped is null or paused)"
+_CURRENT = "(dropped is null or paused)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class SubscriptionRequest(NamedTuple):
 
     query: str
     feed: str
-    way: ChannelSpec
+    spec: ChannelSpec
     text: str
 
 
 class Subscribers:
-    """Adds and ends subscriptions within one change; `take` gives change numbers."""
+    """Adds and ends subscriptions within one change; `take` reserves change numbers."""
 
     def __init__(self, connection: Connection, take: Callable[[int], int]) -> None:
         self.connection, self.take = connection, take
@@ -79,60 +79,62 @@ class Subscribers:
         self.channels.now = now
 
     def rows(self, requests: Sequence[SubscriptionRequest], by_query: bool) -> list[dict[str, Any]]:
-        """What is stored of subscriptions, but for the numbers of their changes."""
-        ways = [way._replace(own=feed) if way.action.own else way for _, feed, way, _ in requests]
+        """The rows of subscriptions, without change numbers."""
+        specs = [spec._replace(own=feed) if spec.action.own else spec for _, feed, spec, _ in requests]
         return [
             {
                 "query": query,
                 "feed": feed,
                 "channel": channel,
-                "timed": bool(way.schedule.every),
+                "timed": bool(spec.schedule.every),
                 "by_query": by_query,
-                "start": None if by_query else way.schedule.start,
-                "expire": None if by_query else way.schedule.expire,
+                "start": None if by_query else spec.schedule.start,
+                "expire": None if by_query else spec.schedule.expire,
                 "text": text,
                 "paused": False,
                 "dropped": None,
             }
-            for (query, feed, way, text), channel in zip(requests, self.channels.of(ways), strict=True)
+            for (query, feed, spec, text), channel in zip(requests, self.channels.of(specs), strict=True)
         ]
 
     def add(self, requests: Sequence[SubscriptionRequest]) -> None:
         """Stores subscriptions; those that already exist verbatim are skipped."""
         self.take(0)
-        there = self._there([request.text for request in requests])
+        existing = self._existing([request.text for request in requests])
         new = {
-            (request.query, request.text): request for request in requests if (request.query, request.text) not in there
+            (request.query, request.text): request
+            for request in requests
+            if (request.query, request.text) not in existing
         }
         rows = self.rows(list(new.values()), by_query=False)
         first = self.take(len(rows))
         self.connection.insert_rows("subscriptions", [{**row, "added": first + i} for i, row in enumerate(rows)])
 
-    def _there(self, texts: Sequence[str]) -> set[tuple[str, str]]:
-        """Which of these texts already exist, with their queries."""
+    def _existing(self, texts: Sequence[str]) -> set[tuple[str, str]]:
+        """The (query, text) pairs of these texts that already exist."""
         found: set[tuple[str, str]] = set()
-        wanted = f"select query, text from subscriptions where text in :texts and {_STANDING} and not by_query"
+        select = f"select query, text from subscriptions where text in :texts and {_CURRENT} and not by_query"
         for some in chunks(texts):
-            found |= {(row.query, row.text) for row in self.connection.execute(wanted, texts=some)}
+            found |= {(row.query, row.text) for row in self.connection.execute(select, texts=some)}
         return found
 
     def of(self, query: str) -> list[Subscription]:
-        return standing(self.connection, "subscriptions.query = :query", query=query)
+        return current_subscriptions(self.connection, "subscriptions.query = :query", query=query)
 
     def feeds(self) -> set[str]:
-        """The names with subscriptions, apart from the actions of the queries themselves."""
-        chosen = f"select distinct query from subscriptions where {_STANDING} and not by_query"
+        """The names that have subscriptions other than the actions of the queries themselves."""
+        chosen = f"select distinct query from subscriptions where {_CURRENT} and not by_query"
         return set(self.connection.scalars(chosen))
 
     def end(self, chosen: str, change: int | None = None, **values: Any) -> int:
-        """Ends the subscriptions for which a condition holds, and timers that no longer have subscriptions; returns how
-        many there were."""
-        standing = f"{chosen} and {_STANDING}"
-        ended = self.connection.scalars(f"select distinct channel from subscriptions where {standing}", **values)
+        """Ends the subscriptions for which a condition holds, and their unused timers. Returns the number of
+        subscriptions."""
+        condition = f"{chosen} and {_CURRENT}"
+        ended = self.connection.scalars(f"select distinct channel from subscriptions where {condition}", **values)
         if not ended:
             return 0
         change = self.take(1) if change is None else change
-        done = f"update subscriptions set dropped = :change, paused = false where {standing}"
+        done = f"update subscriptions set dropped = :change, paused = false where {condition}"
         count = self.connection.execute(done, change=change, **values).changed
         self.channels.forget()
         for some in chunks(ended):
@@ -146,7 +148,7 @@ class Subscribers:
         )
 
     def end_of(self, query: str, action: Action | None = None) -> int:
-        """Ends what was subscribed to a feed or query, or that with this output; `do` clauses stay."""
+        """Ends the subscriptions to a feed or query, or the one with this output; `do` clauses stay in force."""
         if action is None:
             return self.end("query = :query and not by_query", query=query)
         same = "select id from channels where output = :output and arguments = :arguments"
@@ -158,21 +160,21 @@ class Subscribers:
         )
 
     def end_by(self, token: str) -> list[str]:
-        """Ends what goes through the channel of a token, paused or not, and returns the names of the queries. Waiting
-        deliveries are discarded.
+        """Ends the subscriptions on the channel of a token, paused or not, and returns the names of the queries.
+        Waiting deliveries are discarded.
         """
         channel = self.connection.scalar("select id from channels where token = :token", token=token)
         if channel is None:
             return []
-        chosen = f"select distinct query from subscriptions where channel = :channel and {_STANDING}"
+        chosen = f"select distinct query from subscriptions where channel = :channel and {_CURRENT}"
         names = self.connection.scalars(chosen, channel=channel)
         self.end("channel = :channel", channel=channel)
         self.connection.execute("delete from outbox where channel = :channel", channel=channel)
         return names
 
     def expire(self, chosen: str, change: int, now: float, **values: Any) -> None:
-        """Ends subscriptions whose time is over. What came before is delivered now, not at the next due time, unless
-        others use the same channel: then it goes with what they get."""
+        """Ends expired subscriptions. Earlier results are delivered now instead of at the next due time, unless other
+        subscriptions use the same channel: then they are delivered together."""
         done = f"update subscriptions set dropped = :change where {chosen} and dropped is null"
         self.connection.execute(done, change=change, now=now, **values)
         ended = "select channel from subscriptions where dropped = :change"
@@ -185,7 +187,7 @@ class Subscribers:
         self.connection.execute(paused, id=id, change=self.take(1))
 
     def resume(self, id: int) -> None:
-        """Results from the pause are not delivered: the subscription continues as a new row."""
+        """Resumes a subscription as a new row. Results from the pause are not delivered."""
         paused = self.connection.execute("select * from subscriptions where id = :id and paused", id=id).first()
         if paused is None:
             return
@@ -196,12 +198,12 @@ class Subscribers:
         self.channels.set_timer(channel.id, channel.every, channel.anchor)
 
     def forget_pause(self, id: int) -> None:
-        """A paused subscription that is replaced is not resumed."""
+        """Clears the pause of a subscription that is replaced, so that it is not resumed."""
         self.connection.execute("update subscriptions set paused = false where id = :id", id=id)
 
 
 def feeds_by(connection: Connection, token: str) -> tuple[list[str], bool]:
-    """The names whose results went through the channel of a token, and whether some still do."""
+    """The names that have been delivered through the channel of a token, and whether any still is."""
     joined = "subscriptions join channels on subscriptions.channel = channels.id"
     rows = connection.execute(
         f"select feed, dropped, paused from {joined} where channels.token = :token limit 1000", token=token
@@ -210,14 +212,14 @@ def feeds_by(connection: Connection, token: str) -> tuple[list[str], bool]:
     return sorted({row.feed for row in active or rows})[:5], bool(active)
 
 
-def standing(connection: Connection, chosen: str = "", **values: Any) -> list[Subscription]:
-    """The current subscriptions, including paused ones, oldest first; all, or those for which a condition holds."""
+def current_subscriptions(connection: Connection, chosen: str = "", **values: Any) -> list[Subscription]:
+    """The current subscriptions, including paused ones, oldest first: all, or those for which a condition holds."""
     rows = connection.execute(
         f"""
         select subscriptions.id, query, feed, output, arguments, stylesheet, every, start, expire, text, by_query,
             paused, token, {connection.whole("subscriptions", "channels")}
         from subscriptions join channels on channels.id = subscriptions.channel
-        where {_STANDING} {f"and {chosen}" if chosen else ""} order by subscriptions.id
+        where {_CURRENT} {f"and {chosen}" if chosen else ""} order by subscriptions.id
         """,
         **values,
     )

@@ -63,13 +63,13 @@ def settings(
 def main() -> None:
     """Builds the options of the one command that is called: those of all commands take 30 ms.
 
-    Modules make many objects that stay. Looking for garbage among them, while they are loaded and once more when the
-    process ends, took a third of the processor time of a short command.
+    Modules create many permanent objects. Searching them for garbage, while they are loaded and again when the process
+    ends, took a third of the processor time of a short command.
     """
     gc.set_threshold(200_000, 20, 20)
     atexit.register(gc.freeze)
-    asked = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
-    application([asked] if asked in COMMANDS else COMMANDS)(prog_name="fishweir")
+    command = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
+    application([command] if command in COMMANDS else COMMANDS)(prog_name="fishweir")
 
 
 app = application(COMMANDS)

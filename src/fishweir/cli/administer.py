@@ -8,7 +8,7 @@ import typer
 
 from fishweir.cli.common import DEFAULT_HOME, Home, opened
 
-Pattern = Annotated[str | None, typer.Argument(help="A pattern of names such as 'x*', or a word of names and texts.")]
+Pattern = Annotated[str | None, typer.Argument(help="A name pattern such as 'x*', or a word in names or texts.")]
 What = Annotated[str, typer.Argument(help="The name of a query, or the number of a subscription.")]
 Name = Annotated[str, typer.Argument(help="The name of a query or feed.")]
 
@@ -16,7 +16,7 @@ Name = Annotated[str, typer.Argument(help="The name of a query or feed.")]
 def list_(
     pattern: Pattern = None,
     home: Home = DEFAULT_HOME,
-    subscriptions: Annotated[bool, typer.Option("--subscriptions", "-s", help="Subscriptions, not queries.")] = False,
+    subscriptions: Annotated[bool, typer.Option("--subscriptions", "-s", help="List subscriptions.")] = False,
 ) -> None:
     """List queries, or subscriptions with their numbers."""
     with opened(home, must_exist=True) as weir:
@@ -29,7 +29,7 @@ def list_(
 
 
 def pause(what: What, home: Home = DEFAULT_HOME) -> None:
-    """Stop a query or a subscription for a while."""
+    """Pause a query or a subscription."""
     with opened(home, must_exist=True) as weir:
         weir.pause(int(what) if what.isdecimal() else what)
 
@@ -47,14 +47,14 @@ def replace(
         int | None, typer.Option("--subscription", "-s", help="The number of the subscription to replace.")
     ] = None,
 ) -> None:
-    """Give a query another definition, or subscribe in place of a subscription. Results stay."""
+    """Replace the definition of a query, or a subscription. Earlier results are kept."""
     with opened(home, must_exist=True) as weir:
         typer.echo(weir.replace(statement, subscription))
 
 
 def act(
     name: Name,
-    clauses: Annotated[str, typer.Argument(help="As in: do http 'https://...' every 1 hour")],
+    clauses: Annotated[str, typer.Argument(help="For example: do http 'https://...' every 1 hour")],
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Change what a query does with its results, and when."""
@@ -65,7 +65,7 @@ def act(
 def drop(
     what: What,
     home: Home = DEFAULT_HOME,
-    stream: Annotated[bool, typer.Option("--stream", help="A declared stream, not a query.")] = False,
+    stream: Annotated[bool, typer.Option("--stream", help="Remove a declared stream instead of a query.")] = False,
 ) -> None:
     """Remove a query or a subscription, or a stream that no query reads."""
     with opened(home, must_exist=True) as weir:
@@ -77,9 +77,9 @@ def drop(
 
 def letters(
     home: Home = DEFAULT_HOME,
-    dead: Annotated[bool, typer.Option("--dead", help="Only those that were given up.")] = False,
+    dead: Annotated[bool, typer.Option("--dead", help="List only deliveries that were given up.")] = False,
 ) -> None:
-    """List what has not been delivered, with the reason."""
+    """List undelivered results, with the reason."""
     with opened(home, must_exist=True) as weir:
         for letter in weir.dead_letters() if dead else weir.letters():
             typer.echo(str(letter))
@@ -89,15 +89,15 @@ def resend(
     ids: Annotated[list[int] | None, typer.Argument(help="Numbers of dead letters; all if omitted.")] = None,
     home: Home = DEFAULT_HOME,
 ) -> None:
-    """Let dead letters be tried again."""
+    """Send dead letters again."""
     with opened(home, must_exist=True) as weir:
         typer.echo(f"{weir.resend(ids or None)} resent")
 
 
 def unsubscribe(
-    token: Annotated[str, typer.Argument(help="The last part of the unsubscribe link of a mail.")],
+    token: Annotated[str, typer.Argument(help="The last part of the unsubscribe link in a mail.")],
     home: Home = DEFAULT_HOME,
 ) -> None:
-    """End the subscription that a mail's unsubscribe link names."""
+    """End the subscription that the unsubscribe link in a mail refers to."""
     with opened(home, must_exist=True) as weir:
         typer.echo("unsubscribed" if weir.unsubscribe(token) else "there is no such subscription")

@@ -26,18 +26,18 @@ EXPERIMENTS = {
 }
 
 EXTRA = ("ahocorasick", "duckdb", "matplotlib", "polars", "shapely")
-"""The modules that the extra `bench` brings."""
+"""The modules that the extra `bench` installs."""
 
 
 def bench(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(EXPERIMENTS)}.")],
     out: Annotated[Path, typer.Option(help="Folder for table and plot.")] = Path("bench-results"),
-    quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to see that it works.")] = False,
-    only: Annotated[list[str] | None, typer.Option(help="Only this part of the experiment; repeatable.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Use small sizes, as a functional check.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Run only this part of the experiment; repeatable.")] = None,
 ) -> None:
-    """Run an experiment: checks that all contestants agree, then measures them in one run."""
+    """Run an experiment: check that all systems agree, then measure them in one run."""
     if name not in EXPERIMENTS:
-        raise typer.BadParameter(f"there is no experiment {name}; there are: {', '.join(EXPERIMENTS)}")
+        raise typer.BadParameter(f"there is no experiment {name}; choose one of: {', '.join(EXPERIMENTS)}")
     missing = [module for module in EXTRA if find_spec(module) is None]
     if missing:
         errors().print(
@@ -51,7 +51,7 @@ def bench(
         for part in only:
             if part not in parts:
                 raise typer.BadParameter(
-                    f"{name} has no part {part}; it has: {', '.join(parts) or 'none'}", param_hint="--only"
+                    f"{name} has no part {part}; its parts are: {', '.join(parts) or 'none'}", param_hint="--only"
                 )
         experiment.main(out, quick, only)
     else:

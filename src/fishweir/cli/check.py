@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fishweir.cli.common import DEFAULT_HOME, Home, errors, fails_clearly
+from fishweir.cli.common import DEFAULT_HOME, Home, errors, reporting_errors
 
 if TYPE_CHECKING:
     from fishweir.engine.check import OnProgress
 
 
 def check(home: Home = DEFAULT_HOME) -> None:
-    """Verify checksums, references, the chain of commits and counts; the job may be running."""
+    """Verify checksums, references, the chain of commits, and counts. The job may be running."""
     from fishweir.engine.check import check as verify
 
     with _bar("verifying") as progress:
@@ -29,14 +29,14 @@ def repair(
     home: Home = DEFAULT_HOME,
     discard_newest: Annotated[
         bool,
-        typer.Option(help="Give up the newest micro-batch if it is damaged; the next run evaluates it again."),
+        typer.Option(help="Discard the newest micro-batch if it is damaged; the next run evaluates it again."),
     ] = False,
     accept_older_catalog: Annotated[
         bool,
-        typer.Option(help="Go on with a catalog that has lost its newest changes, as after a power cut."),
+        typer.Option(help="Continue with a catalog that lacks its newest changes, as after a power failure."),
     ] = False,
 ) -> None:
-    """Rebuild what can be rebuilt and print what cannot be recovered. Nothing is deleted."""
+    """Rebuild damaged files where possible, and print what cannot be recovered. Nothing is deleted."""
     from fishweir.engine.repair import repair as rebuild
 
     with _bar("verifying") as progress:
@@ -48,10 +48,10 @@ def repair(
 
 @contextmanager
 def _bar(words: str) -> Iterator[OnProgress]:
-    """Bytes verified of those there are."""
+    """A progress bar of verified bytes."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn(words), BarColumn(), DownloadColumn(), TimeElapsedColumn())
-    with fails_clearly(), Progress(*columns, console=errors()) as bar:
+    with reporting_errors(), Progress(*columns, console=errors()) as bar:
         task = bar.add_task(words, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

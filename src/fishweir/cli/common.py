@@ -37,7 +37,7 @@ def output() -> Console:
 
 @cache
 def errors() -> Console:
-    """What goes wrong and how far things are goes there."""
+    """The console for errors and progress."""
     return _console(stderr=True)
 
 
@@ -72,26 +72,25 @@ def opened(
     defaults: str = "",
     guard: bool | None = None,
 ) -> Iterator[Weir]:
-    """A weir that is closed again. For a command that runs the job, the JVM is started before anything else is
-    loaded."""
-    with fails_clearly():
+    """A weir that is closed at the end. If the command `runs` the job, the JVM is started before anything else."""
+    with reporting_errors():
         if must_exist and not (home / "catalog.db").exists():
-            raise FishweirError(f"there is no home at {home}; set --home")
-        asked = _parsed(strategies)
+            raise FishweirError(f"there is no home at {home}; choose another with --home")
+        requested = _parsed(strategies)
         if runs:
             from fishweir.pipeline.spark.jvm import start_jvm
 
             start_jvm()
-            hint_at_set_up()
+            suggest_set_up()
         from fishweir.engine.weir import Weir
 
         options: dict[str, Any] = {"documents_per_batch": documents_per_batch, "state_limit": state_limit}
-        with Weir(home, strategies=asked, defaults=defaults, guard=guard, **options) as weir:
+        with Weir(home, strategies=requested, defaults=defaults, guard=guard, **options) as weir:
             yield weir
 
 
-def note_of_kernels() -> Path:
-    """The note of `fishweir set-up` that the kernels of this installation have been compiled."""
+def kernels_marker() -> Path:
+    """The file in which `fishweir set-up` records that the kernels of this installation have been compiled."""
     from importlib.metadata import version
 
     from fishweir.java import cache_folder
@@ -100,16 +99,16 @@ def note_of_kernels() -> Path:
     return cache_folder() / f"kernels-{hashlib.sha256(installed).hexdigest()[:8]}"
 
 
-def hint_at_set_up() -> None:
-    """Says why a first run takes long, if nobody has called `fishweir set-up`."""
-    if not note_of_kernels().exists():
+def suggest_set_up() -> None:
+    """Explains why a first run takes longer, if `fishweir set-up` has not been run."""
+    if not kernels_marker().exists():
         hint = "The kernels are not compiled yet, so this run takes longer. `fishweir set-up` compiles them once."
         errors().print(hint, style="yellow", markup=False)
 
 
 @contextmanager
-def fails_clearly() -> Iterator[None]:
-    """Fishweir's errors end the command with their message."""
+def reporting_errors() -> Iterator[None]:
+    """Turns a Fishweir error into a message and ends the command."""
     try:
         yield
     except FishweirError as error:
@@ -126,7 +125,7 @@ def _parsed(strategies: Sequence[str]) -> dict[str, str]:
 
 
 class RunBar:
-    """Shows the evaluated and arrived documents, the rate, and the number of queries."""
+    """Shows the number of evaluated and arrived documents, the rate, and the number of queries."""
 
     def __init__(self) -> None:
         from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn

@@ -1,7 +1,7 @@
 """`fishweir demo`: the main job on embedded Spark and SQLite, from nothing to results.
 
-A quotes file that changes in place, a folder of CSV orders, and 10,000 queries over them: registered in bulk, evaluated
-by one Spark job, delivered to a file.
+A quotes file that changes in place, a folder of CSV orders, and 10,000 queries over them, registered in bulk, evaluated
+by one Spark job and delivered to a file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ create intel_below_100
     construct $g
     do append '{home}/mailbox.jsonl';
 
--- A range, with an output of its own.
+-- A range, with a constructed output.
 create movers
     where <Quotes><Quote><Symbol>$s</> <Change_Ratio>$c</></></> in "quotes", $c > 0.05, $c < 0.5
     construct <mover by=$c>$s</mover>;
@@ -51,7 +51,7 @@ in "quotes", $p < $limit construct $g"""
 
 def demo(
     home: Annotated[Path, typer.Option(help="Folder for the demo; recreated each time.")] = Path("demo-home"),
-    people: Annotated[int, typer.Option(help="How many people ask for a stock below a price.")] = 10_000,
+    people: Annotated[int, typer.Option(help="Number of people; each has one query.")] = 10_000,
 ) -> None:
     """Watch a changing file and a folder for 10,000 people, from registration to delivery."""
     from rich.syntax import Syntax
@@ -67,14 +67,14 @@ def demo(
         script = SCRIPT.format(home=home)
         output().print(Syntax(script, "sql", background_color="default"))
         weir.execute(script)
-        heading(f"2. {people:,} people more, registered in bulk: queries are data")
+        heading(f"2. {people:,} more people, registered in bulk: queries are data")
         began = time.perf_counter()
         rows = ({"name": f"p{i}", "symbol": pick.choice(SYMBOLS), "limit": pick.randint(1, 200)} for i in range(people))
         weir.register_many(MANY, rows)
         output().print(f"registered in {time.perf_counter() - began:.1f} s")
         heading("3. One Spark job evaluates them all")
         run(weir)
-        heading("4. The file changes; only what changed is evaluated")
+        heading("4. The file changes; only the changes are evaluated")
         write_quotes(home, pick, changed=3)
         run(weir)
         show(weir, home)
@@ -99,7 +99,7 @@ def show(weir: Weir, home: Path) -> None:
     output().print(str(weir.status()), markup=False)
     heading("6. Delivered")
     mailbox = (home / "mailbox.jsonl").read_text().splitlines()
-    output().print(f"{home}/mailbox.jsonl has {len(mailbox)} results; the last:", mailbox[-1], sep="\n", markup=False)
+    output().print(f"{home}/mailbox.jsonl has {len(mailbox)} results, the last:", mailbox[-1], sep="\n", markup=False)
 
 
 def heading(text: str) -> None:

@@ -13,11 +13,11 @@ from fishweir.cli.run import read_script
 
 def execute(
     statements: Annotated[str | None, typer.Argument(help="Statements, as text.")] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="A script instead; - for standard input.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="A script file; - for standard input.")] = None,
     home: Home = DEFAULT_HOME,
     guard: Guarded = None,
 ) -> None:
-    """Register statements, all or nothing; prints the names of the queries."""
+    """Register statements, all or nothing, and print the names of the queries."""
     if (statements is None) == (file is None):
         raise typer.BadParameter("pass either statements or --file")
     if statements is not None and len(statements.split()) == 1 and Path(statements).is_file():

@@ -13,7 +13,7 @@ Query = Annotated[str | None, typer.Argument(help="The name of a query; all quer
 
 
 def explain(query: Query = None, home: Home = DEFAULT_HOME) -> None:
-    """Show the group of a query, what it shares and what is checked afterwards; or all groups."""
+    """Show the group of a query, what it shares and which conditions are checked afterwards; or all groups."""
     with opened(home, must_exist=True) as weir:
         typer.echo(weir.explain(query))
 

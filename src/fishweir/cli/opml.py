@@ -19,7 +19,7 @@ def import_feeds(
     home: Home = DEFAULT_HOME,
     guard: Guarded = None,
 ) -> None:
-    """Register the feeds of FILE; prints their names. Those that the home has already are left out."""
+    """Register the feeds of FILE and print their names. Feeds that the home already has are skipped."""
     with opened(home, guard=guard) as weir:
         try:
             names = weir.import_opml(file.read_bytes())
@@ -31,7 +31,7 @@ def import_feeds(
 
 @app.command("export")
 def export_feeds(
-    file: Annotated[Path | None, typer.Argument(help="Where to; standard output if omitted.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="The file to write; standard output if omitted.")] = None,
     home: Home = DEFAULT_HOME,
 ) -> None:
     """Write the feeds of the home as OPML, without passwords."""

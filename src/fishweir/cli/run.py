@@ -30,29 +30,29 @@ def _address(at: str | None) -> str | None:
 
 
 def run(
-    script: Annotated[Path, typer.Argument(help="Statements of any language; - for standard input.")],
+    script: Annotated[Path, typer.Argument(help="A file of statements in any language; - for standard input.")],
     home: Home = DEFAULT_HOME,
-    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when there is nothing left to do.")] = False,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when no work is left.")] = False,
     documents_per_batch: Annotated[
-        int, typer.Option(help="At most so many documents a micro-batch.")
+        int, typer.Option(help="The maximum number of documents per micro-batch.")
     ] = DOCUMENTS_PER_BATCH,
     strategy: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND=NAME", help="Evaluate by a published algorithm: selections=sj-batch. Repeatable."),
+        typer.Option(metavar="KIND=NAME", help="Use a published algorithm, such as selections=sj-batch. Repeatable."),
     ] = None,
     state_limit: Annotated[
-        int, typer.Option(metavar="MIB", min=1, help="What joins may keep for late items, in MiB on disk.")
+        int, typer.Option(metavar="MIB", min=1, help="Disk space in MiB that joins may use to wait for late items.")
     ] = STATE_LIMIT // 2**20,
     latency: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="The target latency: beyond it, what matters least is left out."),
+        typer.Option(metavar="SECONDS", help="The target latency; beyond it, the least important work is shed."),
     ] = None,
     defaults: Annotated[
-        str, typer.Option(help="Times of statements that give none: 'every 1 hour expire in 90 days'.")
+        str, typer.Option(help="The schedule of statements without one, such as 'every 1 hour expire in 90 days'.")
     ] = "",
     unsubscribe_at: Annotated[
         str | None,
-        typer.Option(metavar="[HOST:]PORT", help="Answer the unsubscribe links of mails here.", callback=_address),
+        typer.Option(metavar="[HOST:]PORT", help="Serve the unsubscribe links in mails here.", callback=_address),
     ] = None,
     guard: Guarded = None,
     results: Annotated[Path | None, typer.Option(help="Write all results of the home here, as JSON Lines.")] = None,
@@ -88,7 +88,7 @@ def read_script(script: Path) -> str:
 
 
 def write_results(weir: Weir, path: Path) -> None:
-    """All results of the home, under a temporary name first."""
+    """Writes all results of the home, first under a temporary name."""
     temporary = path.with_name(f".{path.name}.tmp")
     with temporary.open("w", encoding="utf-8") as file:
         for result in weir.results():

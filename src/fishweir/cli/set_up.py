@@ -1,7 +1,7 @@
-"""`fishweir set-up`: does once what the first run would otherwise wait for.
+"""`fishweir set-up`: prepares what the first run would otherwise have to wait for.
 
 A wheel cannot contain compiled kernels or Spark's archived classes: both depend on the machine and on where Python and
-Java are installed. A note in the cache folder says which kernels have been compiled.
+Java are installed. A file in the cache folder records which kernels have been compiled.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fishweir.cli.common import errors, fails_clearly, note_of_kernels
+from fishweir.cli.common import errors, kernels_marker, reporting_errors
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -23,8 +23,8 @@ def set_up(
         bool, typer.Option(help="Archive Spark's classes, which takes 170 MB in the cache folder.")
     ] = True,
 ) -> None:
-    """Compile the kernels and archive Spark's classes, so that no run waits for it. Downloads Java if there is none."""
-    with fails_clearly(), _progress() as bar:
+    """Compile the kernels and archive Spark's classes, so that no run waits for it. Downloads Java if necessary."""
+    with reporting_errors(), _progress() as bar:
         _compile_kernels(bar)
         if spark:
             _archive_classes(bar)
@@ -45,9 +45,9 @@ def _compile_kernels(bar: Progress) -> None:
     task = bar.add_task("kernels", total=len(recorded()))
     for kernels, _ in compile_all():
         bar.advance(task, kernels)
-    note = note_of_kernels()
-    note.parent.mkdir(parents=True, exist_ok=True)
-    note.touch()
+    marker = kernels_marker()
+    marker.parent.mkdir(parents=True, exist_ok=True)
+    marker.touch()
 
 
 def _archive_classes(bar: Progress) -> None:

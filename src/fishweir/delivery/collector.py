@@ -22,22 +22,22 @@ from fishweir.delivery.routing import Routing
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.output_timing import Count
 
-TOGETHER, SLICE = 20, 0.1
+MAX_COMMITS, SLICE = 20, 0.1
 """The maximum number of waiting micro-batches that are collected in one transaction, and the number of seconds after
-which no more are added: their deliveries begin after the transaction.
+which no more are added: their deliveries start after the transaction.
 """
-NOTED = 100
+RECORD_EVERY = 100
 """The number of micro-batches without subscribers after which the progress is recorded."""
 
 
 class Collector:
     def __init__(
-        self, database: Database, table: ResultsTable, fired: Routing, contents: Contents, direct: Direct
+        self, database: Database, table: ResultsTable, routing: Routing, contents: Contents, direct: Direct
     ) -> None:
-        self.database, self.table, self.fired, self.contents, self.direct = database, table, fired, contents, direct
+        self.database, self.table, self.routing, self.contents, self.direct = database, table, routing, contents, direct
         self._has_subscribers = False
         self.batch = -1
-        self._begun: list[Delivery] = []
+        self._started: list[Delivery] = []
         self.catch_up()
 
     @property
@@ -48,48 +48,48 @@ class Collector:
         return self._has_subscribers
 
     def catch_up(self) -> None:
-        """Reads the progress again, since another process may have run the job meanwhile."""
+        """Reads the progress again, since another process may have run the job in the meantime."""
         with self.database.connect() as connection:
             self.batch = collected(connection)
 
     def waiting(self) -> list[Commit]:
         return self.table.commits(after=self.batch)
 
-    def collect(self, now: float, begin: Callable[[], None] = lambda: None) -> None:
-        """Collects the commits since the last call. After each transaction, `begin` starts its deliveries."""
+    def collect(self, now: float, start: Callable[[], None] = lambda: None) -> None:
+        """Collects the commits since the last call. After each transaction, `start` starts its deliveries."""
         waiting = self.waiting()
         while waiting:
-            self._collect(waiting[:TOGETHER], now)
+            self._collect(waiting[:MAX_COMMITS], now)
             waiting = [commit for commit in waiting if commit.batch > self.batch]
-            begin()
+            start()
 
-    def begun(self) -> list[Delivery]:
-        """The deliveries that have begun since the last call, regardless of later failures."""
+    def started(self) -> list[Delivery]:
+        """The deliveries that have started since the last call, regardless of later failures."""
         with self.direct.moving:
-            begun, self._begun = self._begun, []
-        return begun
+            started, self._started = self._started, []
+        return started
 
     def _collect(self, commits: Sequence[Commit], now: float) -> None:
         """Collects micro-batches for a slice of time. Their results for one channel become one row."""
         last, ends = commits[-1].batch, time.monotonic() + SLICE
-        if not self.has_subscribers and all(commit.batch % NOTED for commit in commits):
+        if not self.has_subscribers and all(commit.batch % RECORD_EVERY for commit in commits):
             self.batch = last
             return
         rows: dict[int, Row] = {}
         later: dict[str, int] = {}
         timed: Commit | None = None
         for commit in commits:
-            numbers = self.fired.numbers(commit)
+            numbers = self.routing.numbers(commit)
             if not len(numbers):
                 continue
-            at_once = self.fired.on_change(commit, numbers)
-            later |= dict.fromkeys(self.fired.timed(commit, numbers), commit.batch)
+            at_once = self.routing.on_change(commit, numbers)
+            later |= dict.fromkeys(self.routing.timed(commit, numbers), commit.batch)
             for channel in at_once:
                 after = rows[channel][1] if channel in rows else commit.batch - 1
                 rows[channel] = channel, after, commit.batch
             if at_once:
                 sent = np.unique(np.concatenate([np.array(some, np.int64) for some in at_once.values()]))
-                is_all = len(sent) == len(numbers) and not self.fired.are_few
+                is_all = len(sent) == len(numbers) and not self.routing.are_few
                 with self._counting(commit) as count:
                     count.is_wanted = self.contents.keep(commit, sent, is_all, len(at_once) > 1)
                 timed = commit if count.is_wanted else timed
@@ -97,9 +97,9 @@ class Collector:
                 last = commit.batch
                 break
         with self._counting(timed) if timed else nullcontext(), self.direct.moving:
-            begun = self._write([rows[channel] for channel in sorted(rows)], list(later.items()), last, now)
-            self.direct.busy |= {delivery.target for delivery in begun}
-            self._begun += begun
+            started = self._write([rows[channel] for channel in sorted(rows)], list(later.items()), last, now)
+            self.direct.busy |= {delivery.target for delivery in started}
+            self._started += started
             self.batch = last
 
     def _counting(self, commit: Commit) -> AbstractContextManager[Count]:
@@ -110,14 +110,14 @@ class Collector:
 
     def _write(self, rows: Sequence[Row], later: Sequence[tuple[str, int]], last: int, now: float) -> list[Delivery]:
         with self.database.begin() as connection:
-            begun, left = self.direct.begin(connection, rows, now)
+            started, left = self.direct.start(connection, rows, now)
             enqueue(connection, left, now)
             for some in chunks(later):
-                self._note(connection, some)
+                self._record_news(connection, some)
             connection.execute("delete from facts where name = :name", name=COLLECTED)
             connection.insert("facts", name=COLLECTED, value=str(last))
-        return begun
+        return started
 
-    def _note(self, connection: Connection, noted: Sequence[tuple[str, int]]) -> None:
-        connection.execute("delete from news where query in :names", names=[name for name, _ in noted])
-        connection.insert_tuples("news", ("query", "batch"), noted)
+    def _record_news(self, connection: Connection, news: Sequence[tuple[str, int]]) -> None:
+        connection.execute("delete from news where query in :names", names=[name for name, _ in news])
+        connection.insert_tuples("news", ("query", "batch"), news)

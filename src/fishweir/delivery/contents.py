@@ -1,8 +1,8 @@
 """The contents of a delivery: the results of its micro-batches for its channel, read from the results table.
 
 The outbox contains no results. They are read when they are sent, in the order in which they were found, and each retry
-reads the same. Recently read results are cached, and channels share equal contents as one object: for a thousand
-subscribers of a feed, results are read and written as text once.
+reads the same results. Recently read results are cached, and channels share equal contents as one object: for a
+thousand subscribers of a feed, results are read and converted to text once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fishweir.pipeline.result_batch import ResultBatch
 from fishweir.pipeline.result_texts import rests, shows_columns
 from fishweir.pipeline.results import ResultReader
 
-KEPT = 200_000
+CACHED_RESULTS = 200_000
 """The maximum number of cached results."""
 SHARED = 100
 """The maximum number of queries of a channel for which other channels probably have the same ones."""
@@ -50,7 +50,7 @@ class Part:
         found = ((feeds[numbers[place]], results[place]) for place in self._places)
         return [result if result.query == name else replace(result, query=name) for name, result in found]
 
-    def passed(self) -> None:
+    def release(self) -> None:
         """Releases results that no other channel gets: many live objects slow down Python's garbage collector."""
         if not self._read.is_shared:
             self.__dict__.pop("results", None)
@@ -92,12 +92,12 @@ class Content:
             if first < last:
                 found += part.results[first:last]
                 if last == len(part):
-                    part.passed()
+                    part.release()
             start += len(part)
         return found
 
     def located(self, place: int) -> tuple[int, int]:
-        """The micro-batch of a result, and its place there."""
+        """The micro-batch of a result, and its position there."""
         for batch, part in zip(self.batches, self.parts, strict=True):
             if place < len(part):
                 return batch, place
@@ -135,13 +135,13 @@ class _Read:
 
     def __init__(
         self,
-        wanted: Ints,
+        queries: Ints,
         batches: list[ResultBatch],
         counting: Callable[[], AbstractContextManager[object]],
         is_shared: bool,
         release: Callable[[], None],
     ) -> None:
-        self.wanted, self._batches, self._counting, self.is_shared = wanted, batches, counting, is_shared
+        self.queries, self._batches, self._counting, self.is_shared = queries, batches, counting, is_shared
         self._release = release
         self.in_columns = all(shows_columns(batch) for batch in batches)
         if self.in_columns:
@@ -165,7 +165,7 @@ class _Read:
             return Part(self, feeds)
         key = tuple(feeds.items())
         if key not in self._parts:
-            if self.size > KEPT:
+            if self.size > CACHED_RESULTS:
                 self._parts.clear()
                 self.size = len(self.numbers) + 1
             self._parts[key] = Part(self, feeds)
@@ -193,9 +193,9 @@ class _Read:
 
     def has(self, numbers: Ints) -> bool:
         if len(numbers) == 1:  # the common case
-            at = int(np.searchsorted(self.wanted, numbers[0]))
-            return at < len(self.wanted) and bool(self.wanted[at] == numbers[0])
-        return bool(np.isin(numbers, self.wanted, assume_unique=True).all())
+            at = int(np.searchsorted(self.queries, numbers[0]))
+            return at < len(self.queries) and bool(self.queries[at] == numbers[0])
+        return bool(np.isin(numbers, self.queries, assume_unique=True).all())
 
     def places(self, numbers: Ints) -> list[int]:
         """The positions of the results of some of the queries."""
@@ -207,9 +207,9 @@ class _Read:
 
 
 class Contents:
-    def __init__(self, table: ResultsTable, reader: ResultReader, fired: Routing) -> None:
-        self.table, self.reader, self.fired = table, reader, fired
-        self._kept: OrderedDict[int, _Read] = OrderedDict()
+    def __init__(self, table: ResultsTable, reader: ResultReader, routing: Routing) -> None:
+        self.table, self.reader, self.routing = table, reader, routing
+        self._cache: OrderedDict[int, _Read] = OrderedDict()
         self._lock, self._reading = threading.Lock(), threading.Lock()
 
     def of(self, channel: int, after: int, upto: int) -> Content:
@@ -218,11 +218,11 @@ class Contents:
 
     def of_all(self, given: Sequence[tuple[int, int, int]]) -> list[Content]:
         """The same for many, each given by channel, after and upto."""
-        going = self.fired.of_channels([channel for channel, _, _ in given])
+        routes = self.routing.of_channels([channel for channel, _, _ in given])
         commits = {(after, upto): self._commits(after, upto) for after, upto in {one[1:] for one in given}}
         return [
             Content(
-                [self._part(commit, going[channel](commit)) for commit in commits[after, upto]],
+                [self._part(commit, routes[channel](commit)) for commit in commits[after, upto]],
                 [commit.batch for commit in commits[after, upto]],
             )
             for channel, after, upto in given
@@ -244,30 +244,30 @@ class Contents:
         with self._lock:
             return read.part(feeds)
 
-    def _read(self, commit: Commit, wanted: Ints, is_all: bool = False, is_shared: bool = True) -> _Read:
+    def _read(self, commit: Commit, queries: Ints, is_all: bool = False, is_shared: bool = True) -> _Read:
         """The results of some queries, and possibly of others. Cached results are found while others are being read."""
-        found = self._cached(commit.batch, wanted)
+        found = self._cached(commit.batch, queries)
         if found is None:
             with self._reading:
-                found = self._cached(commit.batch, wanted) or self._read_anew(commit, wanted, is_all, is_shared)
+                found = self._cached(commit.batch, queries) or self._read_uncached(commit, queries, is_all, is_shared)
         return found
 
-    def _cached(self, batch: int, wanted: Ints) -> _Read | None:
+    def _cached(self, batch: int, queries: Ints) -> _Read | None:
         with self._lock:
-            found = self._kept.get(batch)
-            return found if found is not None and found.has(wanted) else None
+            found = self._cache.get(batch)
+            return found if found is not None and found.has(queries) else None
 
-    def _read_anew(self, commit: Commit, wanted: Ints, is_all: bool, is_shared: bool) -> _Read:
-        chosen = None if is_all else wanted
-        batches = list(self.reader.batches(self.table, [commit], chosen)) if len(wanted) else []
+    def _read_uncached(self, commit: Commit, queries: Ints, is_all: bool, is_shared: bool) -> _Read:
+        chosen = None if is_all else queries
+        batches = list(self.reader.batches(self.table, [commit], chosen)) if len(queries) else []
         counting = partial(self.reader.spent.counting, commit.batch, commit.documents)
-        found = _Read(wanted, batches, counting, is_shared, partial(self._release, commit.batch))
+        found = _Read(queries, batches, counting, is_shared, partial(self._release, commit.batch))
         with self._lock:
-            self._kept[commit.batch] = found
-            while sum(kept.size for kept in self._kept.values()) > KEPT and len(self._kept) > 1:
-                self._kept.popitem(last=False)
+            self._cache[commit.batch] = found
+            while sum(cached.size for cached in self._cache.values()) > CACHED_RESULTS and len(self._cache) > 1:
+                self._cache.popitem(last=False)
         return found
 
     def _release(self, batch: int) -> None:
         with self._lock:
-            self._kept.pop(batch, None)
+            self._cache.pop(batch, None)

@@ -21,12 +21,12 @@ def local_disks() -> Sequence[Disk]:
         rows = [line.split(" ") for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()]
     except OSError:
         return ()
-    found = {f"{_plain(row[1]).rstrip('/')}/": row[2] in LOCAL for row in rows}  # the last mount at a place counts
+    found = {f"{_plain(row[1]).rstrip('/')}/": row[2] in LOCAL for row in rows}  # the last mount at a path counts
     return sorted(found.items(), key=lambda disk: -len(disk[0]))
 
 
 def _plain(path: str) -> str:
-    """A path with its octal escapes decoded, which stand for spaces and the like."""
+    """A path with its octal escapes, for spaces and other special characters, decoded."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
 
 

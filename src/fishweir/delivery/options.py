@@ -126,6 +126,6 @@ def without_secrets(text: str) -> str:
 
 
 def _zone(name: str) -> tzinfo:
-    from zoneinfo import ZoneInfo  # late: few deliveries have quiet hours
+    from zoneinfo import ZoneInfo  # imported late: few deliveries have quiet hours
 
     return ZoneInfo(name)

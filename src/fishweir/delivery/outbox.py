@@ -63,7 +63,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A result that cannot be sent: its micro-batch, its place among the channel's results there, and the reason."""
+    """A result that cannot be sent: its micro-batch, its position among the channel's results there, and the reason."""
 
     batch: int
     place: int
@@ -97,11 +97,11 @@ class Outbox:
     def _home(self) -> str:
         """Identifies the deliveries of this home among those of others."""
         with self.database.begin() as connection:
-            known = connection.scalar("select value from facts where name = 'home'")
-            if known is None:
-                known = secrets.token_hex(6)
-                connection.insert("facts", name="home", value=known)
-        return str(known)
+            home = connection.scalar("select value from facts where name = 'home'")
+            if home is None:
+                home = secrets.token_hex(6)
+                connection.insert("facts", name="home", value=home)
+        return str(home)
 
     def restart(self, now: float) -> None:
         """Makes all waiting rows due: those in flight, and those that failed before the restart."""
@@ -117,9 +117,9 @@ class Outbox:
         busy: Collection[int] = (),
         without: Collection[str] = (),
     ) -> list[Delivery]:
-        """Claims the first row of some due targets. For a host, `may` returns the time until which it must wait, 0 for
-        not now. Targets in `busy` become due again when their outcome is settled. Those of the hosts in `without` are
-        skipped.
+        """Claims the first row of some due targets. `may` returns the time until which a host must wait, 0 for not now,
+        None for no wait. Targets in `busy` become due again when their outcome is settled. Those of the hosts in
+        `without` are skipped.
         """
         with self.database.begin() as connection:
             others = "and host not in :without" if without else ""
@@ -138,21 +138,21 @@ class Outbox:
                     full.add(row.host)
                 else:
                     _set_due(connection, [row.id], until)
-            return self._taken(connection, hosts, now) if hosts else []
+            return self._claim_rows(connection, hosts, now) if hosts else []
 
-    def _taken(self, connection: Connection, hosts: dict[int, str], now: float) -> list[Delivery]:
+    def _claim_rows(self, connection: Connection, hosts: dict[int, str], now: float) -> list[Delivery]:
         firsts = "select min(id), count(*) from outbox where target in :targets and not dead group by target"
         counts = {row[0]: row[1] for row in connection.execute(firsts, targets=list(hosts))}
         rows = connection.execute("select * from outbox where id in :ids order by id", ids=list(counts))
         taken, idle = [], set(hosts) - {row.target for row in rows}
-        known = self.channels_of(connection, (row.channel for row in rows))
+        channels = self.channels_of(connection, (row.channel for row in rows))
         for row in rows:
-            channel = known[row.channel]
-            held = self._held(connection, channel, now) or self._gathered(row, channel, now)
-            if held is not None:
-                _set_due(connection, [row.target], held)
+            channel = channels[row.channel]
+            delayed = self._delayed_until(connection, channel, now) or self._digest_until(row, channel, now)
+            if delayed is not None:
+                _set_due(connection, [row.target], delayed)
                 continue
-            upto = self._merged(connection, row) if counts[row.id] > 1 and not row.attempts else row.upto
+            upto = self._merge(connection, row) if counts[row.id] > 1 and not row.attempts else row.upto
             idle.add(row.target)
             where = (row.id, row.target, hosts[row.target], channel)
             taken.append(Delivery(*where, row.after, upto, row.sent, row.attempts + 1, row.position, row.made))
@@ -162,7 +162,7 @@ class Outbox:
         _set_due(connection, sorted(idle), None)
         return taken
 
-    def _held(self, connection: Connection, channel: Channel, now: float) -> float | None:
+    def _delayed_until(self, connection: Connection, channel: Channel, now: float) -> float | None:
         """The time until which quiet hours or `at most N per hour` delay a delivery."""
         options = channel.options
         quiet = options.quiet.until(now) if options.quiet else None
@@ -171,7 +171,7 @@ class Outbox:
         recent = self._recent(connection, channel, now)
         return recent[-options.per_hour] + 3600.0 if len(recent) >= options.per_hour else None
 
-    def _gathered(self, row: Any, channel: Channel, now: float) -> float | None:
+    def _digest_until(self, row: Any, channel: Channel, now: float) -> float | None:
         """The time until which a delivery waits under overload: one digest takes the time of one mail."""
         until = row.made + MAX_GATHERING_TIME
         if channel.output not in DIGEST_OUTPUTS or row.attempts or now >= until or not self.is_overloaded():
@@ -191,12 +191,12 @@ class Outbox:
         text = connection.scalar("select recent from channels where id = :id", id=channel.id)
         return [at for at in json.loads(text or "[]") if at > now - 3600.0]
 
-    def _merged(self, connection: Connection, row: Any) -> int:
+    def _merge(self, connection: Connection, row: Any) -> int:
         """Merges later rows into this one, as long as they have the same channel and were never tried."""
         behind = "target = :target and not dead and id > :id order by id limit :most"
-        wanted = f"select id, channel, attempts, upto from outbox where {behind}"
+        select = f"select id, channel, attempts, upto from outbox where {behind}"
         upto, merged = row.upto, []
-        for other in connection.execute(wanted, target=row.target, id=row.id, most=MAX_MERGED_ROWS):
+        for other in connection.execute(select, target=row.target, id=row.id, most=MAX_MERGED_ROWS):
             if other.channel != row.channel or other.attempts:
                 break
             merged.append(other.id)
@@ -206,7 +206,9 @@ class Outbox:
             connection.execute("update outbox set upto = :upto where id = :id", upto=upto, id=row.id)
         return int(upto)
 
-    def note(self, given: Sequence[tuple[Delivery, int, int | None]], rejected: Sequence[Rejected] = ()) -> None:
+    def record_positions(
+        self, given: Sequence[tuple[Delivery, int, int | None]], rejected: Sequence[Rejected] = ()
+    ) -> None:
         """Records the progress of deliveries, and the position of each target at that point. `rejected` are results of
         the first delivery.
         """
@@ -214,7 +216,7 @@ class Outbox:
         with self.database.begin() as connection:
             connection.execute_many("update outbox set sent = :sent, position = :position where id = :id", rows)
             if rejected:
-                _bury(connection, given[0][0], rejected)
+                _add_dead_letters(connection, given[0][0], rejected)
 
     def settle(self, outcomes: Sequence[Outcome], now: float) -> None:
         """Records the outcomes of deliveries, and makes the next ones of their targets due."""
@@ -226,9 +228,9 @@ class Outbox:
                 self._count(connection, delivery.channel, now)
             for one in outcomes:
                 if one.rejected:
-                    _bury(connection, one.delivery, one.rejected)
+                    _add_dead_letters(connection, one.delivery, one.rejected)
                 if one.error is not None:
-                    self._failed(connection, one)
+                    self._record_failure(connection, one)
             if untried := [one.delivery.id for one in outcomes if not one.tried]:
                 connection.execute("update outbox set attempts = attempts - 1 where id in :ids", ids=untried)
             free = [one.delivery.target for one in outcomes if one.due is None]
@@ -241,7 +243,7 @@ class Outbox:
             recent = json.dumps([*self._recent(connection, channel, now), now])
             connection.execute("update channels set recent = :recent where id = :id", recent=recent, id=channel.id)
 
-    def _failed(self, connection: Connection, one: Outcome) -> None:
+    def _record_failure(self, connection: Connection, one: Outcome) -> None:
         connection.execute(
             "update outbox set error = :error, sent = :sent, position = :position, dead = :dead where id = :id",
             id=one.delivery.id,
@@ -266,9 +268,9 @@ class Outbox:
 
     def channels_of(self, connection: Connection, ids: Iterable[int]) -> dict[int, Channel]:
         """Channels by id; recently used ones are cached."""
-        wanted = set(ids)
-        found = {id: self._channels[id] for id in wanted if id in self._channels}
-        if missing := sorted(wanted - set(found)):
+        requested = set(ids)
+        found = {id: self._channels[id] for id in requested if id in self._channels}
+        if missing := sorted(requested - set(found)):
             rows = connection.execute("select * from channels where id in :ids", ids=missing)
             found |= {row.id: _channel(row) for row in rows}
             if len(self._channels) > CHANNEL_CACHE_SIZE:
@@ -277,8 +279,8 @@ class Outbox:
         return found
 
 
-def _bury(connection: Connection, delivery: Delivery, rejected: Sequence[Rejected]) -> None:
-    """Adds a dead letter for each rejected result. Its range of micro-batches is empty, and `sent` is its place."""
+def _add_dead_letters(connection: Connection, delivery: Delivery, rejected: Sequence[Rejected]) -> None:
+    """Adds a dead letter for each rejected result. Its range of micro-batches is empty, and `sent` is its position."""
     common = {"target": delivery.target, "channel": delivery.channel.id, "made": delivery.made}
     common |= {"attempts": 1, "dead": True}
     rows = [{"after": one.batch, "upto": one.batch, "sent": one.place, "error": one.reason} for one in rejected]

@@ -61,8 +61,8 @@ class CircuitBreaker:
 
     def open_until(self, host: str, now: float) -> float | None:
         """The time until which a host gets no deliveries, or None."""
-        known = self.hosts.get(host)
-        return known.until if known is not None and known.until > now else None
+        state = self.hosts.get(host)
+        return state.until if state is not None and state.until > now else None
 
     def has_room(self, host: str) -> bool:
         """Whether a host may get another delivery. Some senders are reserved for local files, and failing hosts get at
@@ -70,12 +70,12 @@ class CircuitBreaker:
         """
         if not host:
             return True
-        known = self.hosts.get(host) or _Host()
-        if known.sending < known.at_once:
+        state = self.hosts.get(host) or _Host()
+        if state.sending < state.at_once:
             sending = sum(one.sending for one in self.busy.values())
             failing = sum(one.sending for one in self.busy.values() if one.failures)
-            return sending < self.senders - SENDERS_FOR_FILES and not (known.failures and failing >= self.senders // 2)
-        return known.answers and known.in_flight < PER_HOST * PREFETCH_FACTOR
+            return sending < self.senders - SENDERS_FOR_FILES and not (state.failures and failing >= self.senders // 2)
+        return state.answers and state.in_flight < PER_HOST * PREFETCH_FACTOR
 
     def full(self) -> list[str]:
         """The hosts without free capacity."""
@@ -83,28 +83,28 @@ class CircuitBreaker:
 
     def acquire(self, host: str) -> None:
         if host:
-            known = self.busy[host] = self.hosts.setdefault(host, _Host())
-            known.in_flight += 1
+            state = self.busy[host] = self.hosts.setdefault(host, _Host())
+            state.in_flight += 1
 
     def release(self, host: str) -> None:
         """Records that a delivery has ended, or was not started after all."""
         if host:
-            known = self.hosts[host]
-            known.in_flight -= 1
-            if not known.in_flight:
+            state = self.hosts[host]
+            state.in_flight -= 1
+            if not state.in_flight:
                 del self.busy[host]
 
     def record(self, host: str, good: bool, now: float) -> None:
         if not host:
             return
         self.release(host)
-        known = self.hosts[host]
-        known.answers = good
+        state = self.hosts[host]
+        state.answers = good
         if good:
-            known.failures = 0
-            if not known.in_flight:
+            state.failures = 0
+            if not state.in_flight:
                 del self.hosts[host]
-        elif known.until <= now:  # deliveries in flight when the breaker opened say nothing new
-            known.failures += 1
-            if known.failures >= FAILURE_THRESHOLD:
-                known.until = now + backoff(known.failures - FAILURE_THRESHOLD + 3)
+        elif state.until <= now:  # deliveries in flight when the breaker opened do not count
+            state.failures += 1
+            if state.failures >= FAILURE_THRESHOLD:
+                state.until = now + backoff(state.failures - FAILURE_THRESHOLD + 3)

@@ -68,7 +68,7 @@ class _Subscription(NamedTuple):
 
 
 @dataclass
-class _Known:
+class _RouteCache:
     """Cached lookups for a catalog version, valid while the version does not change."""
 
     version: int
@@ -82,10 +82,10 @@ class _Known:
 class Routing:
     def __init__(self, database: Database, table: ResultsTable, reader: ResultReader) -> None:
         self.database, self.table, self.reader = database, table, reader
-        self._known = _Known(-1, None)
+        self._cache = _RouteCache(-1, None)
         self._recent: OrderedDict[tuple[int, int], dict[int, str]] = OrderedDict()
         """By micro-batch and channel, the most recent lookups: the names by which queries were subscribed to."""
-        self._remembered = 0
+        self._recent_size = 0
 
     def numbers(self, commit: Commit) -> Ints:
         """The queries with results that may have subscribers."""
@@ -97,25 +97,25 @@ class Routing:
     @property
     def are_few(self) -> bool:
         """Whether few queries have subscribers, so that only these are looked up."""
-        return self._known.few is not None
+        return self._cache.few is not None
 
-    def _newest(self) -> _Known:
+    def _newest(self) -> _RouteCache:
         version = int(self.database.scalar("select value from counters") or 0)
-        if version != self._known.version:
+        if version != self._cache.version:
             with self.database.connect() as connection:
                 names, few = connection.scalars(_SOME_SUBSCRIBED, most=MAX_NAMES_LISTED + 1), None
                 if len(names) <= MAX_NAMES_LISTED:
                     numbers = connection.scalars("select number from queries where name in :names", names=names)
                     few = np.array(sorted(numbers), dtype=np.int64)
-            self._known = _Known(version, few)
-        return self._known
+            self._cache = _RouteCache(version, few)
+        return self._cache
 
     def on_change(self, commit: Commit, numbers: Ints) -> dict[int, list[int]]:
         """By channel, the queries whose results are delivered on change."""
         found: dict[int, dict[int, str]] = defaultdict(dict)
         for number, subscribed in zip(numbers.tolist(), self._at_once(numbers.tolist()), strict=True):
             for one in subscribed:
-                if _sees(one, commit):
+                if _is_in_force(one, commit):
                     found[one.channel][number] = one.feed
         for channel, feeds in found.items():
             self._remember((commit.batch, channel), feeds)
@@ -123,25 +123,25 @@ class Routing:
 
     def _at_once(self, numbers: list[int]) -> list[list[_Subscription]]:
         """For each query, the subscriptions that are delivered on change."""
-        known = self._newest()
-        missing = [number for number in numbers if number not in known.at_once]
-        if missing and known.size > ROUTE_CACHE_SIZE:
-            known.at_once, known.size, missing = {}, 0, numbers
+        routes = self._newest()
+        missing = [number for number in numbers if number not in routes.at_once]
+        if missing and routes.size > ROUTE_CACHE_SIZE:
+            routes.at_once, routes.size, missing = {}, 0, numbers
         found: dict[int, list[_Subscription]] = {number: [] for number in missing}
         with self.database.connect() as connection:
             for some in _chunks(missing):
                 for row in connection.execute(_AT_ONCE, some=some):
                     found[row.number].append(_Subscription(*tuple(row)[1:]))
-        known.at_once |= found
-        known.size += sum(1 + len(some) for some in found.values())
-        return [known.at_once[number] for number in numbers]
+        routes.at_once |= found
+        routes.size += sum(1 + len(some) for some in found.values())
+        return [routes.at_once[number] for number in numbers]
 
     def _remember(self, key: tuple[int, int], feeds: dict[int, str]) -> None:
         """Caches a lookup, which sending the delivery needs again."""
         self._recent[key] = feeds
-        self._remembered += len(feeds)
-        while self._remembered > ROUTE_CACHE_SIZE and self._recent:
-            self._remembered -= len(self._recent.popitem(last=False)[1])
+        self._recent_size += len(feeds)
+        while self._recent_size > ROUTE_CACHE_SIZE and self._recent:
+            self._recent_size -= len(self._recent.popitem(last=False)[1])
 
     def timed(self, commit: Commit, numbers: Ints) -> list[str]:
         """The queries whose results are delivered by timers."""
@@ -157,14 +157,14 @@ class Routing:
         """By channel, a function from a micro-batch to the queries whose results go through it, with the names in the
         subscriptions.
         """
-        looked_up = cache(lambda: self._looked_up(channels))
+        looked_up = cache(lambda: self._look_up(channels))
 
-        def going(channel: int) -> Route:
+        def route(channel: int) -> Route:
             return lambda commit: self._recent.get((commit.batch, channel)) or looked_up()[channel](commit)
 
-        return {channel: going(channel) for channel in channels}
+        return {channel: route(channel) for channel in channels}
 
-    def _looked_up(self, channels: Sequence[int]) -> dict[int, Route]:
+    def _look_up(self, channels: Sequence[int]) -> dict[int, Route]:
         """Looks up channels with few subscriptions, many per statement."""
         found: dict[int, list[Any]] = {channel: [] for channel in channels}
         sizes = "select channel, count(*) from subscriptions where channel in :channels group by channel"
@@ -176,26 +176,26 @@ class Routing:
                 few = [channel for channel, count in counts if count <= MAX_NAMES_LISTED]
                 for row in connection.execute(_OF_CHANNELS, channels=few):
                     found[row.channel].append(row)
-        return {channel: self._going(channel, rows, channel in many) for channel, rows in found.items()}
+        return {channel: self._route(channel, rows, channel in many) for channel, rows in found.items()}
 
-    def _going(self, channel: int, rows: list[Any], is_many: bool) -> Route:
+    def _route(self, channel: int, rows: list[Any], is_many: bool) -> Route:
         if is_many:
             return lambda commit: self._of_many(commit, channel)
-        return lambda commit: {row.number: row.feed for row in rows if _sees(row, commit)}
+        return lambda commit: {row.number: row.feed for row in rows if _is_in_force(row, commit)}
 
     def _of_many(self, commit: Commit, channel: int) -> dict[int, str]:
         """The fired queries, for a channel with very many subscriptions."""
         numbers = self.reader.fired(self.table, commit)
         with self.database.connect() as connection:
-            asked = {"channel": channel, "version": commit.version, "at": commit.at}
-            chunks = (connection.execute(_OF_MANY, some=some, **asked) for some in _chunks(numbers))
+            values = {"channel": channel, "version": commit.version, "at": commit.at}
+            chunks = (connection.execute(_OF_MANY, some=some, **values) for some in _chunks(numbers))
             return {row.number: row.feed for chunk in chunks for row in chunk}
 
 
-def _sees(row: Any, commit: Commit) -> bool:
+def _is_in_force(row: Any, commit: Commit) -> bool:
     """The condition `_IN_FORCE`, evaluated on a row."""
-    living = row.added <= commit.version and (row.dropped is None or row.dropped > commit.version)
-    return living and (row.start is None or row.start <= commit.at)
+    is_current = row.added <= commit.version and (row.dropped is None or row.dropped > commit.version)
+    return is_current and (row.start is None or row.start <= commit.at)
 
 
 def _chunks(numbers: Sequence[int] | Ints) -> Iterator[list[int]]:

@@ -42,23 +42,23 @@ class Sender:
         """The outcome of an attempt after its last step."""
         try:
             last()
-            return Outcome(attempt.delivery, rejected=attempt.passed_over()), attempt.delivered
+            return Outcome(attempt.delivery, rejected=attempt.skipped()), attempt.delivered
         except Exception as error:
             return self.failed(attempt, error)
 
     def failed(self, attempt: Attempt, error: Exception) -> Sent:
         delivery, now = attempt.delivery, self.clock()
-        known = error if isinstance(error, NotDelivered) else NotDelivered(_said(error))
-        attempt.advance(known.delivered)
-        position = attempt.taken_back()
-        hopeless = known.never or is_exhausted(delivery.attempts, now - delivery.made)
-        due = None if hopeless else now + backoff(delivery.attempts, known.after)
+        failure = error if isinstance(error, NotDelivered) else NotDelivered(_message(error))
+        attempt.advance(failure.delivered)
+        position = attempt.roll_back()
+        is_final = failure.never or is_exhausted(delivery.attempts, now - delivery.made)
+        due = None if is_final else now + backoff(delivery.attempts, failure.after)
         channel = delivery.channel
         what = f"{channel.output} {channel.arguments[0] if channel.arguments else ''}".strip()
-        left = "given up, see the dead letters" if hopeless else f"next attempt in {due - now:.1f} s"  # type: ignore[operator]
+        next_step = "given up, see the dead letters" if is_final else f"next attempt in {due - now:.1f} s"  # type: ignore[operator]
         logger.warning("delivery %s to %s failed (attempt %d): %s; %s", key(self, delivery), what, delivery.attempts,
-                       known, left)  # fmt: skip
-        outcome = Outcome(delivery, attempt.sent, str(known), due, position, rejected=attempt.passed_over())
+                       failure, next_step)  # fmt: skip
+        outcome = Outcome(delivery, attempt.sent, str(failure), due, position, rejected=attempt.skipped())
         return outcome, attempt.delivered
 
 
@@ -67,16 +67,16 @@ class Attempt:
         self.sender, self.delivery, self.sent = sender, delivery, delivery.sent
         self.opened: OpenOutput | None = None
         self.position = delivery.position
-        self._kept: list[int] = []
-        """The places of the results in the payload, if a stylesheet has rejected others."""
+        self._accepted: list[int] = []
+        """The positions of the results in the payload, if a stylesheet has rejected others."""
         self._rejected: dict[int, Rejected] = {}
-        """By place, the rejected results that have no dead letter yet."""
-        self._buried = 0
+        """By position, the rejected results that have no dead letter yet."""
+        self._dead = 0
 
     @property
     def delivered(self) -> int:
         """The number of delivered results."""
-        return self.sent - self.delivery.sent - self._buried - len(self.passed_over())
+        return self.sent - self.delivery.sent - self._dead - len(self.skipped())
 
     def open(self) -> OpenOutput:
         channel = self.delivery.channel
@@ -95,53 +95,55 @@ class Attempt:
             upto = min(self.sent + at_once, end)
             self.position = opened.position()
             if self.position is not None or self.sent > delivery.sent:
-                self.sender.outbox.note([(delivery, self.sent, self.position)], self.passed_over())
-                self._buried += len(self._rejected)
+                self.sender.outbox.record_positions([(delivery, self.sent, self.position)], self.skipped())
+                self._dead += len(self._rejected)
                 self._rejected.clear()
-            payload = self._parcel(content, slice(self.sent, upto))
+            payload = self._payload(content, slice(self.sent, upto))
             if payload:
                 opened.deliver(payload)
             self.sent = upto
             self.position = None
 
-    def passed_over(self) -> list[Rejected]:
+    def skipped(self) -> list[Rejected]:
         """The rejected results before the next one to be sent, which become dead letters."""
         return [one for place, one in self._rejected.items() if place < self.sent]
 
     def advance(self, delivered: int) -> None:
         """Counts the delivered results of a payload that failed after them."""
-        self.sent = self._kept[delivered - 1] + 1 if delivered and self._kept else self.sent + delivered
+        self.sent = self._accepted[delivered - 1] + 1 if delivered and self._accepted else self.sent + delivered
 
-    def _parcel(self, content: Content, some: slice) -> Payload:
+    def _payload(self, content: Content, some: slice) -> Payload:
         channel = self.delivery.channel
         about = (f"{key(self.sender, self.delivery)}-{self.sent}", content.names, channel.token)
         if channel.stylesheet is None:
             given = some.stop - some.start, lambda: content.some(some), lambda: content.texts[some]
             return Payload(*given, *about, now=self.sender.clock())
         media = stylesheet(channel.stylesheet).media
-        made = self._transformed(channel.stylesheet, content, some)
-        return Payload(len(made), lambda: made, None, *about, media, self.sender.clock())
+        transformed = self._transform(channel.stylesheet, content, some)
+        return Payload(len(transformed), lambda: transformed, None, *about, media, self.sender.clock())
 
-    def _transformed(self, path: str, content: Content, some: slice) -> list[Result]:
+    def _transform(self, path: str, content: Content, some: slice) -> list[Result]:
         """The results transformed by a stylesheet. Those on which it fails are rejected."""
         results, found = content.some(some), []
-        self._kept = []
-        for place, result, made in zip(range(some.start, some.stop), results, _applied(path, results), strict=True):
-            if isinstance(made, TooSlow) and self.delivery.attempts < SLOW_ATTEMPTS:
-                raise NotDelivered(str(made))
-            if not isinstance(made, BadItem):
-                found.append(replace(result, output=made))
-                self._kept.append(place)
+        self._accepted = []
+        for place, result, transformed in zip(
+            range(some.start, some.stop), results, _apply(path, results), strict=True
+        ):
+            if isinstance(transformed, TooSlow) and self.delivery.attempts < SLOW_ATTEMPTS:
+                raise NotDelivered(str(transformed))
+            if not isinstance(transformed, BadItem):
+                found.append(replace(result, output=transformed))
+                self._accepted.append(place)
                 continue
-            reason = f"{result.query}, {', '.join(result.documents)}: {made}"
+            reason = f"{result.query}, {', '.join(result.documents)}: {transformed}"
             if self.delivery.is_single:
                 raise NotDelivered(reason, never=True)
             logger.warning("a result was not delivered, see the dead letters: %s", reason)
             self._rejected[place] = Rejected(*content.located(place), reason)
         return found
 
-    def taken_back(self) -> int | None:
-        """Undoes what a failed attempt left. If that fails too, the next attempt does it."""
+    def roll_back(self) -> int | None:
+        """Undoes a failed attempt. If that fails, too, the next attempt does it."""
         if self.opened is None or self.position is None:
             return self.position
         try:
@@ -156,7 +158,7 @@ def key(sender: Sender, delivery: Delivery) -> str:
     return f"{sender.outbox.home}-{delivery.id}"
 
 
-def _applied(path: str, results: list[Result]) -> list[str | BadItem]:
+def _apply(path: str, results: list[Result]) -> list[str | BadItem]:
     try:
         return render(path, [result.output for result in results])
     except TooSlow as error:
@@ -177,5 +179,5 @@ def stylesheet(path: str) -> Stylesheet:
     return _stylesheet(path, written)
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return error.args[0] if isinstance(error, FishweirError) and error.args else repr(error)

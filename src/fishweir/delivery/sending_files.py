@@ -21,7 +21,7 @@ from fishweir.delivery.sending import Attempt, Sender, Sent
 
 MOST = 256
 """The maximum number of open files."""
-SYNCING = 16
+SYNC_THREADS = 16
 """The number of threads that wait for the disk."""
 
 
@@ -63,28 +63,28 @@ class _Group:
 
     def send(self) -> list[Sent]:
         self._each(_Writing.begin)
-        self._note()
+        self._record_positions()
         self._each(lambda writing: writing.write(self._text(writing)))
         if not self.writings:
             return self.failed
-        with ThreadPoolExecutor(min(SYNCING, len(self.writings)), "fishweir_syncing") as pool:
+        with ThreadPoolExecutor(min(SYNC_THREADS, len(self.writings)), "fishweir_syncing") as pool:
             synced = pool.map(lambda writing: self.sender.ended(writing, writing.sync), self.writings)
             return self.failed + list(synced)
 
     def _each(self, act: Callable[[_Writing], None]) -> None:
         """Applies a step to each attempt. Attempts that fail are left out from then on."""
-        going = []
+        remaining = []
         for writing in self.writings:
             try:
                 act(writing)
-                going.append(writing)
+                remaining.append(writing)
             except Exception as error:
                 self.failed.append(self.sender.failed(writing, error))
-        self.writings = going
+        self.writings = remaining
 
-    def _note(self) -> None:
+    def _record_positions(self) -> None:
         try:
-            self.sender.outbox.note([(one.delivery, one.sent, one.position) for one in self.writings])
+            self.sender.outbox.record_positions([(one.delivery, one.sent, one.position) for one in self.writings])
         except Exception as error:
             self.failed += [self.sender.failed(writing, error) for writing in self.writings]
             self.writings = []

@@ -61,8 +61,8 @@ class DeliveryService:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.clock = clock
-        fired = Routing(database, table, reader)
-        contents = Contents(table, reader, fired)
+        routing = Routing(database, table, reader)
+        contents = Contents(table, reader, routing)
         self.outbox, self.breaker = Outbox(database), CircuitBreaker(MAX_SENDERS)
         self.timers = Timers(database)
         self.sender = Sender(self.outbox, contents, outputs, clock)
@@ -76,13 +76,13 @@ class DeliveryService:
         self._threads: list[threading.Thread] = []
         self._senders = 0
         self._more = True
-        """Whether there is something to claim, or room for it."""
+        """Set when there may be something to claim, or room for it."""
         self._polling = threading.Lock()
         self._moving = threading.Lock()
         """Held while deliveries move between the outbox and the senders."""
         self._skipped_full_hosts_at = 0.0
         direct = Direct(self.outbox, outputs, self._busy, self._moving)
-        self.collector = Collector(database, table, fired, contents, direct)
+        self.collector = Collector(database, table, routing, contents, direct)
         self._quiet_since = time.monotonic()
         self._damage: HomeError | None = None
         """The reason why results can no longer be read."""
@@ -97,8 +97,8 @@ class DeliveryService:
         try:
             self._poll()
         finally:
-            if begun := self.collector.begun():
-                self._settle([self.sender.send(delivery) for delivery in begun])
+            if started := self.collector.started():
+                self._settle([self.sender.send(delivery) for delivery in started])
         while claimed := self._claim():
             groups = grouped(self.sender, claimed)
             self._settle([sent for group in groups for sent in send_group(self.sender, group)])
@@ -137,7 +137,7 @@ class DeliveryService:
         self._dispatch.set()
         for thread in self._threads:
             thread.join()  # it ends after its current step; otherwise it would continue in the next run
-        self._guarded(self._record)  # deliveries that ended meanwhile
+        self._guarded(self._record)  # deliveries that ended in the meantime
         self._queues.end(self._senders)
         self._queues = HostQueues()
         self._threads, self._senders = [], 0
@@ -145,7 +145,7 @@ class DeliveryService:
     def _collect_last(self) -> None:
         """Adds all commits so far to the outbox before the threads end."""
         if self._threads and self._damage is None:
-            self._guarded(self._look_and_begin)
+            self._guarded(self._poll_and_start)
 
     def is_idle(self) -> bool:
         """Whether nothing waits: no commit, no timer, no delivery that is in flight or due, and none that failed only a
@@ -174,28 +174,28 @@ class DeliveryService:
             due = self.outbox.next_due()
             return bool(self._busy or self.outbox.gathering or (due is not None and due <= now))
 
-    def _poll(self, begin: Callable[[], None] = lambda: None) -> None:
+    def _poll(self, start: Callable[[], None] = lambda: None) -> None:
         with self._polling:
-            self._poll_once(begin)
+            self._poll_once(start)
 
-    def _poll_once(self, begin: Callable[[], None]) -> None:
+    def _poll_once(self, start: Callable[[], None]) -> None:
         now, before = self.clock(), self.collector.batch
         self.outbox.release(now)
-        self.collector.collect(now, begin)
+        self.collector.collect(now, start)
         if self.collector.has_subscribers:
             self.timers.fire(now)
         if self.collector.batch != before:
             self.on_settled()
 
-    def _look_and_begin(self) -> None:
+    def _poll_and_start(self) -> None:
         try:
-            self._poll(self._begin)
+            self._poll(self._start_deliveries)
         finally:
-            self._begin()
+            self._start_deliveries()
 
-    def _begin(self) -> None:
+    def _start_deliveries(self) -> None:
         """Starts the deliveries of the commits that have been collected."""
-        for delivery in self.collector.begun():
+        for delivery in self.collector.started():
             self._submit([delivery])
         if self.collector.has_subscribers:
             self._more = True
@@ -203,7 +203,7 @@ class DeliveryService:
 
     def _collect_loop(self) -> None:
         while not self._stopped.is_set():
-            self._guarded(self._look_and_begin)
+            self._guarded(self._poll_and_start)
             self._wait(self._collect, self._next_timer)
 
     def _dispatch_loop(self) -> None:

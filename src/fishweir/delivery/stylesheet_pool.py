@@ -48,9 +48,9 @@ class _Process:
         other.close()
         self._receive(START_TIMEOUT)
 
-    def ask(self, path: str, wanted: str, items: Sequence[Any]) -> Iterator[tuple[bool, Any]]:
+    def ask(self, path: str, operation: str, items: Sequence[Any]) -> Iterator[tuple[bool, Any]]:
         """The answers of the process. Raises TimeoutError if an item takes too long, EOFError if the process ended."""
-        self.connection.send((path, _written(path), wanted, items))
+        self.connection.send((path, _written(path), operation, items))
         for _ in items:
             yield self._receive(ITEM_TIMEOUT)
 
@@ -71,14 +71,14 @@ class _Pool:
         self.free: list[_Process] = []
         atexit.register(self.end)
 
-    def ask(self, path: str, wanted: str, items: Sequence[Any]) -> list[Any]:
+    def ask(self, path: str, operation: str, items: Sequence[Any]) -> list[Any]:
         """The result for each item, or a BadItem; up to the first item that is TooSlow."""
         name, found = Path(path).name, list[Any]()
         with self.room:
-            process = self._taken()
+            process = self._acquire()
             try:
-                for good, made in process.ask(path, wanted, items):
-                    found.append(made if good else BadItem(made))
+                for good, output in process.ask(path, operation, items):
+                    found.append(output if good else BadItem(output))
             except TimeoutError:  # among the OSErrors
                 process.end()
                 reason = f"the stylesheet {name} exceeded the limit of {ITEM_TIMEOUT:g} s for an item"
@@ -93,7 +93,7 @@ class _Pool:
                 self.free.append(process)
         return found
 
-    def _taken(self) -> _Process:
+    def _acquire(self) -> _Process:
         with self.lock:
             while self.free:
                 process = self.free.pop()
@@ -136,11 +136,11 @@ def applying(path: str) -> Callable[[str], bytes]:
             raise TooSlow(
                 f"the stylesheet {Path(path).name} repeatedly exceeded the limit of {ITEM_TIMEOUT:g} s for an item"
             )
-        (made,) = _pool.ask(path, "apply", [item])
-        slow += isinstance(made, TooSlow)
-        if isinstance(made, BadItem):
-            raise made
-        return bytes(made)
+        (output,) = _pool.ask(path, "apply", [item])
+        slow += isinstance(output, TooSlow)
+        if isinstance(output, BadItem):
+            raise output
+        return bytes(output)
 
     return apply
 

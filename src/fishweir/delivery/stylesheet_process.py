@@ -32,11 +32,11 @@ def _stylesheet(path: str, _written: int) -> Stylesheet:
 
 
 def answers(request: Request) -> Iterator[tuple[bool, Any]]:
-    path, written, wanted, items = request
+    path, written, operation, items = request
     for item in items:
         try:
             stylesheet = _stylesheet(path, written)
-            yield True, stylesheet.apply(item) if wanted == "apply" else stylesheet.render(item)
+            yield True, stylesheet.apply(item) if operation == "apply" else stylesheet.render(item)
         except BadItem as error:
             yield False, str(error)
         except QueryError as error:
@@ -49,7 +49,7 @@ def main(connection: Connection[Any, Any]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     requests: SimpleQueue[Request] = SimpleQueue()
     threading.Thread(target=_receive, args=(connection, requests), daemon=True).start()
-    connection.send(None)  # from here on, time counts for the stylesheets
+    connection.send(None)  # the time limit of the stylesheets starts here
     while True:
         for answer in answers(requests.get()):
             connection.send(answer)

@@ -16,7 +16,7 @@ from fishweir.algebra.construct import element_text
 from fishweir.algebra.documents import BadDocument, new_parser, parse_document, tuple_to_document
 from fishweir.errors import QueryError
 
-NOWHERE = etree.XSLTAccessControl(  # the stubs do not know its arguments
+NOWHERE = etree.XSLTAccessControl(  # its arguments are missing in the stubs
     read_network=False,
     write_network=False,
     read_file=False,
@@ -66,8 +66,8 @@ class Stylesheet:
             raise BadItem(f"the stylesheet {self.path.name} fails: {_reason(error)}") from error
         if root is None:
             raise BadItem(f"the stylesheet {self.path.name} does not produce an element")
-        made: bytes = etree.tostring(root, encoding="utf-8", with_tail=False)
-        return made
+        document: bytes = etree.tostring(root, encoding="utf-8", with_tail=False)
+        return document
 
 
 def _line(error: Exception) -> str:
@@ -79,5 +79,5 @@ def _line(error: Exception) -> str:
 
 def _reason(error: Exception) -> str:
     log = getattr(error, "error_log", None)
-    said = [entry.message for entry in log or () if entry.message]
-    return said[0] if said else str(error) or type(error).__name__
+    messages = [entry.message for entry in log or () if entry.message]
+    return messages[0] if messages else str(error) or type(error).__name__

@@ -36,7 +36,7 @@ class Timers:
 
     def fire(self, now: float) -> int:
         """Fires the due timers and returns the number of deliveries."""
-        self._mind_the_clock(now)
+        self._correct_clock_set_back(now)
         count = 0
         while (first := self.next()) is not None and first <= now:
             with self.database.begin() as connection:
@@ -78,7 +78,7 @@ class Timers:
         ]
         connection.execute_many("update timers set due = :due, batch = :batch where channel = :channel", moved)
 
-    def _mind_the_clock(self, now: float) -> None:
+    def _correct_clock_set_back(self, now: float) -> None:
         """Corrects due times that are too far ahead after the clock was set back: none is further ahead than its
         interval, unless its start is in the future. Due times stay on their grid, which is extended into the past as
         needed.

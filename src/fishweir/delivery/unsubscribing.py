@@ -1,9 +1,9 @@
 """The service that answers the unsubscribe links of mails, `<FISHWEIR_URL>/unsubscribe/TOKEN`.
 
-In: an address to listen on, and two functions: what a token stands for, and how it is ended. A POST with
+In: an address to listen on, and two functions: one looks up a token, the other ends its subscription. A POST with
 `List-Unsubscribe=One-Click` unsubscribes (RFC 8058). A GET only shows a page with a button, because mail scanners
 follow links. Both may be repeated. Tokens are random, with 144 bits, and stored in the catalog (`channels.token`), so
-there is nothing to sign and nothing to guess. Encryption is left to a proxy in front.
+they need no signature and cannot be guessed. Encryption is left to a reverse proxy.
 
 The size and the duration of a request and the number of connections are limited: strangers can reach the service.
 """
@@ -47,7 +47,7 @@ _HEADERS = {
 
 
 class Ticket(NamedTuple):
-    """What a token stands for: the names that were subscribed to, and whether they are still delivered."""
+    """The subscription of a token: the subscribed names, and whether they are still delivered."""
 
     feeds: list[str]
     is_active: bool
@@ -65,7 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
         if ticket.is_active:
             self._answer(HTTPStatus.OK, "Unsubscribe?", f"You will get no more mails about {names}.", _FORM)
         else:
-            self._ended(names)
+            self._confirm(names)
 
     do_HEAD = do_GET
 
@@ -80,12 +80,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif (ticket := self._ticket()) is not None:
             if ticket.is_active:
                 self.server.end(self._token())
-            self._ended(html.escape(", ".join(ticket.feeds)))
+            self._confirm(html.escape(", ".join(ticket.feeds)))
 
     def handle_one_request(self) -> None:
         try:
             super().handle_one_request()
-        except Exception:  # whatever happens, a reader of mails gets an answer
+        except Exception:  # the user gets a response in any case
             logger.warning("a request to unsubscribe failed", exc_info=True)
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, "Not now", "Please try again in a few minutes.")
 
@@ -94,16 +94,16 @@ class _Handler(BaseHTTPRequestHandler):
         return found[1] if found else ""
 
     def _ticket(self) -> Ticket | None:
-        """The ticket of the link, or None after an answer that there is none."""
+        """The ticket of the link; if there is none, sends an error page and returns None."""
         token = self._token()
         ticket = self.server.look_up(token) if token else None
         if ticket is None:
-            text = "It may be incomplete, or the subscription was made in another place. Use the link of a recent mail."
+            text = "It may be incomplete, or the subscription is on another server. Use the link in a recent mail."
             self._answer(HTTPStatus.NOT_FOUND, "This link is not valid", text)
         return ticket
 
-    def _ended(self, names: str) -> None:
-        self._answer(HTTPStatus.OK, "You are unsubscribed", f"You get no more mails about {names}.")
+    def _confirm(self, names: str) -> None:
+        self._answer(HTTPStatus.OK, "You are unsubscribed", f"You will get no more mails about {names}.")
 
     def _answer(self, status: HTTPStatus, title: str, text: str, form: str = "") -> None:
         body = _PAGE.format(title=title, text=text, form=form).encode()
@@ -166,14 +166,14 @@ class UnsubscribeServer(ThreadingHTTPServer):
 def answering(
     at: str, look_up: Callable[[str], Ticket | None], end: Callable[[str], object]
 ) -> Iterator[UnsubscribeServer]:
-    """Answers in a thread. `at` is `[HOST:]PORT`; the default host is this machine alone."""
+    """Serves requests in a thread. `at` is `[HOST:]PORT`; by default, only this machine can connect."""
     try:
         server = UnsubscribeServer(parse_address(at), look_up, end)
     except OSError as error:
         raise QueryError(f"cannot listen on {at} for unsubscribing: {error.strerror or error}") from error
     thread = threading.Thread(target=server.serve_forever, name="fishweir_unsubscribing", daemon=True)
     thread.start()
-    logger.info("unsubscribe links are answered on %s, port %d", *server.server_address[:2])
+    logger.info("serving unsubscribe links on %s, port %d", *server.server_address[:2])
     try:
         yield server
     finally:

@@ -1,1 +1,1 @@
-"""The engine: the only layer that sees all others."""
+"""The engine: the only layer that imports all others."""

@@ -51,7 +51,7 @@ class Administration(ABC):
         """A context for changes of the catalog, all or none."""
 
     def drop(self, what: str | int) -> None:
-        """Removes a query by its name, or a subscription by its id. Results stay."""
+        """Removes a query by its name, or a subscription by its id. Results are kept."""
         with self._registration() as registration:
             if isinstance(what, int):
                 self._subscription(what)
@@ -67,7 +67,7 @@ class Administration(ABC):
         return len(given)
 
     def action(self, name: str, function: Callable[[Result], Any]) -> None:
-        """Makes a Python function an action: `do NAME` calls it with each result."""
+        """Registers a Python function as an action: `do NAME` calls it with each result."""
         self.outputs.register_callable(name, function)
 
     def register_action(self, name: str, factory: Factory) -> None:
@@ -80,8 +80,8 @@ class Administration(ABC):
         self.outputs.register(name, factory)
 
     def replace(self, statement: str, subscription: int | None = None) -> str:
-        """Replaces the definition of a query or feed. Earlier results and subscriptions stay; the actions are those of
-        the new statement. Takes effect with the next micro-batch. With the id of a `subscription`, the statement
+        """Replaces the definition of a query or feed. Earlier results and subscriptions are kept; the actions are those
+        of the new statement. Takes effect with the next micro-batch. With the id of a `subscription`, the statement
         replaces that subscription. Earlier results that wait for a timer are delivered immediately.
         """
         from fishweir.engine.replacing import replace_query, replace_subscription
@@ -102,7 +102,7 @@ class Administration(ABC):
             change_actions(registration, name, clauses)
 
     def drop_stream(self, name: str) -> None:
-        """Removes a declared stream that no query reads. Its results stay."""
+        """Removes a declared stream that no query reads. Its results are kept."""
         with self._registration() as registration:
             registration.registering.drop_stream(name)
 
@@ -116,7 +116,7 @@ class Administration(ABC):
         return [one for one in self.catalog.subscribers() if matches(pattern, one.feed, f"{one.text} {one.action}")]
 
     def pause(self, what: str | int) -> None:
-        """Pauses a query by its name, or a subscription by its id. Documents that arrive meanwhile are missed."""
+        """Pauses a query by its name, or a subscription by its id. Documents that arrive in the meantime are missed."""
         with self.catalog.change() as change:
             if isinstance(what, int):
                 if self._subscription(what).paused:
@@ -143,12 +143,12 @@ class Administration(ABC):
         return found
 
     def unsubscribe(self, token: str) -> bool:
-        """Ends the subscription that the unsubscribe link of a mail names. Returns whether there was one."""
+        """Ends the subscription of the unsubscribe link in a mail. Returns whether there was one."""
         with self._registration() as registration:
             return registration.registering.end(token)
 
     def _ticket(self, token: str) -> Ticket | None:
-        """What the token of an unsubscribe link stands for."""
+        """The subscription of the token of an unsubscribe link, or None."""
         from fishweir.delivery.unsubscribing import Ticket
 
         with self.catalog.database.connect() as connection:

@@ -64,38 +64,38 @@ class Step:
 
 @dataclass
 class Backfills:
-    """Called between micro-batches. With `beside`, a run has its own thread, else the caller waits for it."""
+    """Called between micro-batches. With `in_thread`, a run has its own thread; otherwise, the caller waits for it."""
 
     home: Home
     catalog: Catalog
     table: ResultsTable
-    beside: bool = True
+    in_thread: bool = True
     runs: list[BackfillRun] = field(default_factory=list)
-    _seen: int = 0
+    _version: int = 0
     _batches: MicroBatches | None = None
     _step: Step | None = None
 
     @property
     def working(self) -> bool:
-        if self._batches is None or self._step is not None or self.catalog.version() != self._seen:
+        if self._batches is None or self._step is not None or self.catalog.version() != self._version:
             return True
         offsets = self._batches.offsets
         return any(run.left(offsets) or run.must_load for run in list(self.runs))
 
     def hidden(self, batches: MicroBatches, version: int) -> list[int]:
-        self._look(batches, version)
+        self._update_runs(batches, version)
         return sorted(number for run in self.runs if run.follows for number in run.queries)
 
     def __call__(self, batches: MicroBatches) -> bool:
         """Continues the evaluation, and commits what has been evaluated."""
         self._serve(batches)
-        self._look(batches, self.catalog.version())
+        self._update_runs(batches, self.catalog.version())
         moved = self._finish(batches)
         if self._step is None:
             waiting = [run for run in self.runs if run.left(batches.offsets) or run.must_load]
             if waiting:
                 self.runs.append(self.runs.pop(self.runs.index(waiting[0])))  # round robin
-                moved |= self._begin(waiting[0], batches)
+                moved |= self._start(waiting[0], batches)
         return moved
 
     def _serve(self, batches: MicroBatches) -> None:
@@ -107,15 +107,15 @@ class Backfills:
             self._step = None
             self.runs.clear()
         if not self.runs or any(
-            run.shown != self._shown(run.queries[0]) or not run.folder.exists() for run in self.runs
+            run.shown != self._committed_offsets(run.queries[0]) or not run.folder.exists() for run in self.runs
         ):
-            self._seen, self.runs = 0, []
+            self._version, self.runs = 0, []
             shutil.rmtree(self.home.results / SIDE, ignore_errors=True)
         self._batches = batches
 
-    def _begin(self, run: BackfillRun, batches: MicroBatches) -> bool:
+    def _start(self, run: BackfillRun, batches: MicroBatches) -> bool:
         job = JobSnapshot.of(batches, run.must_load)
-        if not self.beside or (run.follows and run.needs_no_past and run.left(job.offsets) <= HANDOVER_ENTRIES):
+        if not self.in_thread or (run.follows and run.needs_no_past and run.left(job.offsets) <= HANDOVER_ENTRIES):
             self._commit(run, run.step(job), batches)
             return True
 
@@ -147,7 +147,7 @@ class Backfills:
     def _commit(self, run: BackfillRun, summary: Summary, batches: MicroBatches) -> None:
         is_over = run.is_over(batches.offsets)
         if summary.files or is_over or run.reports:
-            states = self._adopted(run, batches.last.batch + 1) if is_over else []
+            states = self._move_state(run, batches.last.batch + 1) if is_over else []
             found = BackfillResult(run.queries, run.version, summary, dict(run.at), run.watermarks, is_over, states)
             batches.commit_backfill(run.rows, found)
             run.shown = dict(run.at)
@@ -155,7 +155,7 @@ class Backfills:
             self.runs.remove(run)
             shutil.rmtree(run.folder, ignore_errors=True)
 
-    def _adopted(self, run: BackfillRun, batch: int) -> list[StateFile]:
+    def _move_state(self, run: BackfillRun, batch: int) -> list[StateFile]:
         """Moves the state that the job gets to the job's folder."""
         names = [f"past-{batch:09d}-{place:06d}{SUFFIX}" for place, _ in enumerate(run.loaded or ())]
         self.home.state.mkdir(exist_ok=True)
@@ -165,14 +165,14 @@ class Backfills:
 
     # Which queries
 
-    def _look(self, batches: MicroBatches, version: int) -> None:
+    def _update_runs(self, batches: MicroBatches, version: int) -> None:
         """Updates the runs, since queries may have been added or dropped."""
-        if version <= self._seen:
+        if version <= self._version:
             return
-        starting = self.catalog.starting(self._seen, version)
-        self._seen = version
-        living = self.catalog.queries_by_number([number for run in self.runs for number in run.queries])
-        self.runs = [run for run in self.runs if any(living[number].dropped is None for number in run.queries)]
+        starting = self.catalog.starting(self._version, version)
+        self._version = version
+        queries = self.catalog.queries_by_number([number for run in self.runs for number in run.queries])
+        self.runs = [run for run in self.runs if any(queries[number].dropped is None for number in run.queries)]
         if starting:
             over = {number for commit in self.table.commits() if commit.is_over for number in commit.past}
             self._add([one for one in starting if one[0] not in over], batches, version)
@@ -202,11 +202,11 @@ class Backfills:
         """
         queries = self.catalog.queries_by_number([number for number, _, _ in starting])
         by_name = {query.name: query for query in queries.values()}
-        of = {name: query for query in queries.values() if (name := _decided_by(query)) in by_name}
+        of = {name: query for query in queries.values() if (name := _deciding_query(query)) in by_name}
         for number, added, start in starting:
             query = queries[number]
             if query.name not in of:
-                decides = by_name.get(_decided_by(query) or "")
+                decides = by_name.get(_deciding_query(query) or "")
                 yield [query, decides] if decides else [query], (added, start)
 
     def _live_from(self, added: int, batches: MicroBatches) -> Mapping[str, int]:
@@ -220,14 +220,14 @@ class Backfills:
 
     def _between(self, read: Iterable[Source], start: float, live: Mapping[str, int]) -> tuple[Offsets, Offsets]:
         """For the streams that queries read, the last entries before their start and before their first micro-batch."""
-        begin, upto, wanted = Offsets(), Offsets(), set(read)
+        begin, upto, sources = Offsets(), Offsets(), set(read)
         for id, stream in self.catalog.streams().values():
-            if wanted.intersection(sources_of(stream)):
+            if sources.intersection(sources_of(stream)):
                 upto[str(id)] = live.get(str(id), 0)
                 begin[str(id)] = min(_before(open_log(self.home.streams, id), start), upto[str(id)])
         return begin, upto
 
-    def _shown(self, query: int) -> Offsets:
+    def _committed_offsets(self, query: int) -> Offsets:
         """The offsets up to which the results of a query are in the table."""
         for commit in reversed(self.table.commits()):
             if query in commit.past:
@@ -239,7 +239,7 @@ class Backfills:
     ) -> BackfillRun:
         id = f"{SIDE}-{secrets.token_hex(4)}"
         write_segment(self.home.plan, planned_segment(id, build_groups(self.catalog.planned_queries(queries), {}), {}))
-        folder, shown = self.home.results / SIDE / id, self._shown(queries[0])
+        folder, shown = self.home.results / SIDE / id, self._committed_offsets(queries[0])
         assert self._batches is not None, "it is called for micro-batches"
         job = self._batches.event_time
         time = BackfillEventTime(self.home, self.table, job.began, job.idle_after)
@@ -249,7 +249,7 @@ class Backfills:
         )
 
 
-def _decided_by(query: Query) -> str | None:
+def _deciding_query(query: Query) -> str | None:
     return query.shape.unless.query if isinstance(query.shape, Shape) and query.shape.unless else None
 
 

@@ -195,7 +195,7 @@ class BackfillRun:
         needed = Retained(self.state, stages, [*self._before, *self._since]).needed(watermarks)
         self._before = Retained(self.state, stages, self._before).merged(2 * self._steps, needed)
         self._since = Retained(self.state, stages, self._since).merged(2 * self._steps + 1, needed)
-        kept = {file.name for file in (*self._before, *self._since)}
+        retained = {file.name for file in (*self._before, *self._since)}
         for path in self.state.iterdir():
-            if path.name not in kept:
+            if path.name not in retained:
                 path.unlink()

@@ -28,7 +28,7 @@ class Background(threading.Thread):
             raise self.failure
 
 
-def start_beside(spark: Callable[[], object]) -> threading.Thread | None:
+def start_in_thread(spark: Callable[[], object]) -> threading.Thread | None:
     """Starts a session in a thread, unless Spark runs in this process: then the caller looks up its session. A
     concurrent request for the session waits for it, and gets the error if there is one.
     """

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fishweir.algebra.alike import Alike, runs
 from fishweir.algebra.emptiness import Emptiness
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, Shape
 from fishweir.algebra.path_queries import Paths
+from fishweir.algebra.uniform_queries import UniformQueries, group_uniform
 from fishweir.engine.contradictions import is_declared
 from fishweir.records import dataclass
 
@@ -38,18 +38,18 @@ class Bound:
     actions: tuple[Action, ...] = ()
 
 
-def bind_alike(registration: Registration, given: Alike) -> Iterator[Alike]:
-    if isinstance(given.like.shape, Paths):
+def bind_uniform(registration: Registration, given: UniformQueries) -> Iterator[UniformQueries]:
+    if isinstance(given.first.shape, Paths):
         yield from _bind_paths(registration, given)
         return
-    first = registration.bind(given.like)
+    first = registration.bind(given.first)
     if len(given) == 1:
-        yield Alike(first, given.names, given.texts, [first.constants], given.lines)
+        yield UniformQueries(first, given.names, given.texts, [first.constants], given.lines)
         return
     own, inherited = len(given.constants[0]), first.constants[len(given.constants[0]) :]
     bound = registration.bound_of(first)
     if bound.dated or not _are_plain(registration, given, first):
-        yield from runs(_each(registration, given, first), len(given))
+        yield from group_uniform(_each(registration, given, first), len(given))
         return
     assert first.constants[:own] == given.constants[0], "only times are changed"
     constants = [one + inherited for one in given.constants] if inherited else given.constants
@@ -59,30 +59,30 @@ def bind_alike(registration: Registration, given: Alike) -> Iterator[Alike]:
                 registration.bind(given.one(place))
     if first.published:
         registration.publish(first, given.names, given.constants)
-    yield Alike(first, given.names, given.texts, constants, given.lines)
+    yield UniformQueries(first, given.names, given.texts, constants, given.lines)
 
 
-def _bind_paths(registration: Registration, given: Alike) -> Iterator[Alike]:
-    """Paths stay constants if there are many, and if the stream does not declare the structure of its documents; else
-    each path has its own shape.
+def _bind_paths(registration: Registration, given: UniformQueries) -> Iterator[UniformQueries]:
+    """Paths remain constants if there are many and the stream does not declare the structure of its documents;
+    otherwise, each path has its own shape.
     """
     first = registration.bind(given.one(0))
-    assert isinstance(given.like.shape, Paths)
-    stream = registration.streams.get(given.like.shape.source.name)
+    assert isinstance(given.first.shape, Paths)
+    stream = registration.streams.get(given.first.shape.source.name)
     if len(given) < FEWEST_PATHS or is_declared(stream) or not _are_plain(registration, given, first):
-        yield from runs(_each(registration, given, first), len(given))
+        yield from group_uniform(_each(registration, given, first), len(given))
         return
-    like = replace(first, shape=given.like.shape, constants=given.constants[0])
-    yield Alike(like, given.names, given.texts, given.constants, given.lines)
+    first = replace(first, shape=given.first.shape, constants=given.constants[0])
+    yield UniformQueries(first, given.names, given.texts, given.constants, given.lines)
 
 
-def _each(registration: Registration, given: Alike, first: CreateQuery) -> Iterator[CreateQuery]:
+def _each(registration: Registration, given: UniformQueries, first: CreateQuery) -> Iterator[CreateQuery]:
     yield first
     for place in range(1, len(given)):
         yield registration.bind(given.one(place))
 
 
-def _are_plain(registration: Registration, given: Alike, first: CreateQuery) -> bool:
+def _are_plain(registration: Registration, given: UniformQueries, first: CreateQuery) -> bool:
     """Whether none of the names is in use."""
     names = set(given.names)
     if first.derived or not names.isdisjoint(registration.streams):

@@ -1,7 +1,7 @@
 """Queries that refer to the previous version of a row in a changing file: they read its change stream.
 
-A query of any language names `old` or `ratio` below the row, as in SQL's `old.price`. Only at registration is it known
-which streams have rows, so registration changes the source to `NAME.changes`.
+A query of any language names `old` or `ratio` below the row, as in SQL's `old.price`. Which streams have rows is known
+only at registration, so registration changes the source to `NAME.changes`.
 """
 
 from __future__ import annotations

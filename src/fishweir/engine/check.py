@@ -1,4 +1,4 @@
-"""`fishweir check`: verifies a home, also while its job is running. It reads everything and changes nothing.
+"""`fishweir check`: verifies a home, even while its job is running. It reads everything and changes nothing.
 
 In: a home. Out: the defects, file by file. It verifies checksums, references (files that commits, lists and result rows
 name must exist), the chain of commits, and counts (evaluated documents against log entries).
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from fishweir.catalog.catalog import Catalog
-from fishweir.engine.own_catalog import check_noted
+from fishweir.engine.own_catalog import check_progress
 from fishweir.errors import HomeError
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import FORMAT, Home
@@ -44,7 +44,7 @@ class Report:
         return not self.findings
 
     def __str__(self) -> str:
-        verdict = "nothing is missing or damaged" if self.is_whole else f"{len(self.findings):,} found:"
+        verdict = "nothing is missing or damaged" if self.is_whole else f"{len(self.findings):,} defects:"
         lines = [f"{self.files:,} files, {self.bytes / 2**20:,.1f} MiB verified: {verdict}"]
         return "\n".join([*lines, *(f"  {finding}" for finding in self.findings)])
 
@@ -95,7 +95,7 @@ def _head(home: Home) -> Iterator[Step]:
 def _format(home: Home) -> None:
     content, _ = read_sealed(home.path / "home.json")
     if content["format"] != FORMAT:
-        raise HomeError(f"{home.path / 'home.json'} has the format {content['format']}, this version reads {FORMAT}")
+        raise HomeError(f"{home.path / 'home.json'} has format {content['format']}; this version reads format {FORMAT}")
 
 
 def _catalog(home: Home) -> None:
@@ -106,7 +106,7 @@ def _catalog(home: Home) -> None:
     catalog = Catalog(path, is_new=False)
     try:
         catalog.verify()
-        check_noted(catalog, noted)
+        check_progress(catalog, noted)
     finally:
         catalog.close()
 
@@ -131,7 +131,7 @@ def _logs(home: Home) -> Iterator[Step]:
 
 
 def _lines(path: Path) -> None:
-    raise HomeError(f"{path} has damaged or missing lines: the segments they listed are not verified")
+    raise HomeError(f"{path} has damaged or missing lines: the segments that they list were not verified")
 
 
 def _sealed(path: Path, seal: str) -> None:
@@ -143,7 +143,7 @@ def _sealed(path: Path, seal: str) -> None:
             pa.ipc.open_file(pa.memory_map(str(path)))
     elif (now := seal_of(path)) != seal:
         length, other = seal.partition(":")[0], now.partition(":")[0]
-        wrong = "its checksum is another" if length == other else f"it has {other} bytes instead of {length}"
+        wrong = "checksum mismatch" if length == other else f"it has {other} bytes instead of {length}"
         raise HomeError(f"{path} is damaged ({wrong}): restore it from a backup")
 
 
@@ -178,7 +178,7 @@ def _counts(commit: Commit, before: dict[str, int], path: Path) -> None:
     entries = sum(upto - before.get(stream, 0) for stream, upto in commit.offsets.items())
     if commit.documents + commit.aside != entries:
         counted = f"{commit.documents:,} evaluated and {commit.aside:,} set aside"
-        raise HomeError(f"{path} does not add up: {counted}, of {entries:,} entries")
+        raise HomeError(f"{path} has inconsistent counts: {counted}, of {entries:,} entries")
 
 
 def _head_of(home: Home, id: str, upto: int) -> None:
@@ -188,7 +188,7 @@ def _head_of(home: Home, id: str, upto: int) -> None:
 
 
 def _names(home: Home, table: ResultsTable, path: Path) -> None:
-    """Verifies that the segments and query sets that result rows name exist."""
+    """Verifies that the segments and query sets that result rows refer to exist."""
     from fishweir.evaluate.plan.segments import segment_path
     from fishweir.pipeline.writer import read_rows, set_path
 
@@ -197,11 +197,11 @@ def _names(home: Home, table: ResultsTable, path: Path) -> None:
     places += [set_path(table.sets, name) for name in rows.column("set").unique().to_pylist() if name]
     for place in places:
         if not place.exists():
-            raise HomeError(f"{place} is missing: results in {path} name it. Restore it from a backup")
+            raise HomeError(f"{place} is missing, but results in {path} refer to it: restore it from a backup")
 
 
 def _states(home: Home) -> None:
-    """Verifies the state that the newest commit retains. The job may commit, and remove files, meanwhile."""
+    """Verifies the state that the newest commit retains. The job may commit and remove files in the meantime."""
     from fishweir.evaluate.arrays import PREFIX
 
     while True:
@@ -231,7 +231,7 @@ def _arrays(path: Path) -> None:
 
 
 def _notes(home: Home) -> Iterator[Step]:
-    """Files that are rebuilt automatically, and the notes on deliveries."""
+    """Files that are rebuilt automatically, and the progress records of deliveries."""
     for path in rebuilt_by_the_job(home):
         yield path, lambda path=path: _optional(path), ANEW  # type: ignore[misc]
     for path in sorted(home.delivery.glob("*.json")):
@@ -240,7 +240,7 @@ def _notes(home: Home) -> Iterator[Step]:
 
 
 def rebuilt_by_the_job(home: Home) -> Iterator[Path]:
-    """Notes and counters, damaged or not: a run rebuilds the damaged ones."""
+    """Progress records and counters, damaged or not: a run rebuilds the damaged ones."""
     yield from (home.noted, home.statistics, home.results / "commits" / "last", home.delivery / "materialized.json")
     for name in ("walked.json", "lateness.json", "log/snapshot.json"):
         yield from sorted(home.streams.glob(f"*/{name}"))

@@ -50,7 +50,7 @@ class Completions:
 
 
 @dataclass(frozen=True)
-class OneByOne:
+class CombinedWork:
     """Combines several kinds of work that commit between micro-batches."""
 
     parts: tuple[BackgroundWork, ...]

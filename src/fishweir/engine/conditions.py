@@ -10,7 +10,7 @@ from fishweir.algebra.nodes import Shape
 
 def emptiness(shape: Shape | Selection | FeedQuery) -> Emptiness | None:
     """The emptiness of conditions on columns; None for feeds, whose items may have several values at a path, each
-    satisfying another condition.
+    satisfying a different condition.
     """
     if isinstance(shape, Selection) and shape.columns:
         return emptiness_of(Or(tuple(part.formula for part in shape.filters)))

@@ -47,7 +47,7 @@ class Declared:
         return None if None in found else found[0]
 
     def _below(self, node: PatternNode, place: int) -> Contradiction | None:
-        return next((found for child in _asked(node) if (found := self._child(child, place)) is not None), None)
+        return next((found for child in _required(node) if (found := self._child(child, place)) is not None), None)
 
     def _child(self, node: PatternNode, place: int) -> Contradiction | None:
         """The reason why a node cannot be below the element at a position."""
@@ -57,19 +57,19 @@ class Declared:
         if node.step.axis != "child":
             return None
         if not _passes(node.step, inner):
-            above = f"below <{self.names[place]}> there is <{inner}> in {self.stream}"
+            above = f"in {self.stream}, <{self.names[place]}> contains <{inner}>"
             return Contradiction(f"can never fire: {above}, not <{node.step.name}>", node.step.name)
         return self._below(node, place + 1)
 
     def _column(self, node: PatternNode) -> Contradiction | None:
-        """The reason why a node is not a column. A time as a number stands for its column."""
+        """The reason why a node is not a column. A time as a number refers to its column."""
         step = node.step
         if step.is_attribute or (step.name != "*" and step.name not in map(xml_name, self.columns)):
-            shown, known = f"@{step.name}" if step.is_attribute else step.name, ", ".join(self.columns)
-            return Contradiction(f"reads {shown}; the columns of {self.stream} are {known}", step.name)
+            shown, columns = f"@{step.name}" if step.is_attribute else step.name, ", ".join(self.columns)
+            return Contradiction(f"reads {shown}; the columns of {self.stream} are {columns}", step.name)
         if node.children:
             (first, *_) = node.children
-            return Contradiction(f"can never fire: columns of {self.stream} have nothing below them", first.step.name)
+            return Contradiction(f"can never fire: columns of {self.stream} have no child elements", first.step.name)
         return None
 
 
@@ -81,8 +81,8 @@ def never_fires(shape: Shape, streams: Mapping[str, StreamDefinition]) -> Contra
 
 def _contradictions(shape: Shape, streams: Mapping[str, StreamDefinition]) -> Iterator[Contradiction]:
     for block in shape.blocks:
-        known = _known(streams.get(block.source.name)) if not block.source.dtd else None
-        found = None if known is None else known.contradiction(block.pattern)
+        declared = _declaration(streams.get(block.source.name)) if not block.source.dtd else None
+        found = None if declared is None else declared.contradiction(block.pattern)
         if found is not None:
             yield found
 
@@ -92,7 +92,7 @@ def is_declared(stream: StreamDefinition | None) -> bool:
     return stream is None or stream.is_tuples or stream.split is not None or stream.rows is not None
 
 
-def _known(stream: StreamDefinition | None) -> Declared | None:
+def _declaration(stream: StreamDefinition | None) -> Declared | None:
     if stream is None:
         return None
     if stream.is_tuples:
@@ -109,7 +109,7 @@ def _passes(step: Step, name: str) -> bool:
     return step.name in ("*", name) and not step.is_attribute
 
 
-def _asked(node: PatternNode) -> Iterator[PatternNode]:
+def _required(node: PatternNode) -> Iterator[PatternNode]:
     """The children of a node, including those that must be absent: an impossible node is an error there, too."""
     yield from node.children
     for absence in node.absent:

@@ -32,8 +32,8 @@ def explain_query(
     late: Sequence[str] = (),
     waits: Sequence[str] = (),
 ) -> str:
-    """How each alternative of a query is evaluated, when the query fires, and its actions. `waits` says for the absence
-    of what its documents wait.
+    """How each alternative of a query is evaluated, when the query fires, and its actions. `waits` describes the
+    absence that its documents wait for.
     """
     lines = [f"query {query.name}", *waits]
     groups = [group for segment in segments for group in segment.groups]
@@ -49,7 +49,7 @@ def explain_query(
     actions = [f"  does      {one.action}" for one in subscribers if one.by_query]
     lines += [*late, f"  fires     {firing(query)}", *actions]
     if query.schedule.every and not actions:
-        lines.append("  does      nothing: it has no action, and its results can be read as soon as they are there")
+        lines.append("  does      nothing: it has no action; its results can be read")
     return "\n".join([*lines, *(f"  delivers  {one}" for one in subscribers if not one.by_query)])
 
 

@@ -1,7 +1,7 @@
 """Registration and subscription of feeds (RoSeS 3.1): sources by URL, materialized feeds, subscriptions.
 
-A fetched or materialized feed is a stream like any other. This module makes the checks that a parser cannot make: that
-the feeds exist, that the stylesheets compile, and that a dropped feed has no readers.
+A fetched or materialized feed is an ordinary stream. This module checks what a parser cannot check: that the feeds
+exist, that the stylesheets compile, and that a dropped feed has no readers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fishweir.algebra.feeds import FeedName, FeedQuery, RegisterFeed, Subscribe,
 from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, CreateStream, Schedule, StreamDefinition
 from fishweir.catalog.change import Change
 from fishweir.catalog.channels import ChannelSpec
-from fishweir.catalog.subscribers import SubscriptionRequest, standing
+from fishweir.catalog.subscribers import SubscriptionRequest, current_subscriptions
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.append import each_folder_once
 from fishweir.delivery.outputs.registry import Outputs
@@ -45,11 +45,11 @@ class FeedRegistration:
         self.subscribers = change.subscribers
 
     def register(self, statement: RegisterFeed) -> None:
-        """Makes N a stream: of the content of a URL or file, or of the items of a published feed."""
+        """Creates the stream N: of the content of a URL or file, or of the items of a published feed."""
         place = statement.virtual or statement.url or ""
         if self.feeds.is_published(statement.name):
             raise statement_error(
-                statement, f"feed {statement.name}: there is already a feed of that name", statement.name, "as"
+                statement, f"feed {statement.name}: there is already a feed with this name", statement.name, "as"
             )
         if self.feeds.is_published(place):
             sheet = self._stylesheet(statement, statement.stylesheet)
@@ -129,7 +129,7 @@ class FeedRegistration:
 
     def end_one(self, id: int) -> None:
         """Ends a subscription by its id."""
-        (query,) = [one.query for one in standing(self.change.connection, "subscriptions.id = :id", id=id)]
+        (query,) = [one.query for one in current_subscriptions(self.change.connection, "subscriptions.id = :id", id=id)]
         self.subscribers.end("id = :id", id=id)
         self._sweep(query)
 
@@ -145,13 +145,13 @@ class FeedRegistration:
             raise statement_error(statement, error.reason, quoted(statement, error.word), "output") from error
 
     def check_unsubscribed(self, name: str) -> None:
-        standing = [one for one in self.subscribers.of(self._query_of(name) or name) if not one.by_query]
-        if standing:
-            shown = "; ".join(subscription.text for subscription in standing[:3])
+        subscriptions = [one for one in self.subscribers.of(self._query_of(name) or name) if not one.by_query]
+        if subscriptions:
+            shown = "; ".join(subscription.text for subscription in subscriptions[:3])
             raise QueryError(f"the feed {name} has subscribers: {shown}; unsubscribe first")
 
     def drop(self, name: str) -> None:
-        """Drops a registered feed. Its items stay in the log, for earlier results."""
+        """Drops a registered feed. Its items remain in the log, for earlier results."""
         stream = self.streams.get(name)
         if stream is None:
             raise QueryError(f"there is no feed {name}")
@@ -160,11 +160,11 @@ class FeedRegistration:
         self.drop_stream(name)
 
     def drop_stream(self, name: str) -> None:
-        """Drops a stream without readers. Its items stay in the log, for earlier results."""
+        """Drops a stream without readers. Its items remain in the log, for earlier results."""
         if name not in self.streams:
             raise QueryError(f"there is no stream {name}")
         if self.streams[name].virtual == name:
-            raise QueryError(f"the stream {name} holds the results of a query: drop the query instead")
+            raise QueryError(f"the stream {name} contains the results of a query: drop the query instead")
         self.check_unsubscribed(name)
         readers = sorted(self._readers(name))
         if readers:
@@ -176,8 +176,8 @@ class FeedRegistration:
 
     def _readers(self, name: str) -> set[str]:
         """The user-named queries, feeds and streams that read this stream."""
-        made = {stream.name for stream in self.streams.values() if stream.virtual == name != stream.name}
-        read = {*self.change.reading(name), *self.change.publications.reader_names(name), *made}
+        materialized = {stream.name for stream in self.streams.values() if stream.virtual == name != stream.name}
+        read = {*self.change.reading(name), *self.change.publications.reader_names(name), *materialized}
         inner = {reader for reader in read if reader.startswith(DERIVED)}
         return (read - inner).union(*(self._readers(reader) for reader in inner))
 

@@ -1,8 +1,8 @@
 """Feeds at registration: expands views to their sources, and protects feeds that have readers.
 
 A published feed is a query that others may read by its name. A query over feeds is stored in two forms: with all its
-views expanded, so that the plan sees only sources and conditions, and as written, so that it can be bound again when a
-feed that it reads is replaced. Queries that differ only in constants are resolved once.
+views expanded, so that the plan contains only sources and conditions, and as written, so that it can be bound again
+when a feed that it reads is replaced. Queries that differ only in constants are resolved once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class ExpandedFeed:
     """An expanded shape: the plan's shape and the constants of its views, which follow its own."""
 
     query: FeedQuery
@@ -31,13 +31,13 @@ class Folded:
 
 
 class Feeds:
-    """The feeds as seen by one change; `declare` creates a source for a URL that a query names."""
+    """The feeds within one change; `declare` creates a source for a URL that a query names."""
 
     def __init__(self, change: Change, streams: dict[str, StreamDefinition], declare: Callable[[str], bool]) -> None:
         self.change, self.streams, self.declare = change, streams, declare
         self._found: dict[str, Publication | None] = {}
         self._resolved: dict[str, Resolved] = {}
-        self._folded: dict[int, Folded] = {}
+        self._expanded: dict[int, ExpandedFeed] = {}
 
     def is_published(self, name: str) -> bool:
         return self._publication(name) is not None
@@ -48,10 +48,12 @@ class Feeds:
         assert isinstance(query, FeedQuery)
         stream = self.streams.get(str(statement.name))
         if statement.published and stream is not None and stream.virtual != stream.name:
-            raise statement_error(statement, f"feed {stream.name}: there is already a stream of that name", stream.name)
-        folded = self._folded.get(id(query))
+            raise statement_error(
+                statement, f"feed {stream.name}: there is already a stream with this name", stream.name
+            )
+        folded = self._expanded.get(id(query))
         if folded is None or statement.name in folded.names:
-            folded = self._folded[id(query)] = self._fold(statement, query)
+            folded = self._expanded[id(query)] = self._expand(statement, query)
         if statement.published:
             self._found[str(statement.name)] = Publication(query, statement.constants)
         constants = statement.constants + folded.inherited
@@ -59,7 +61,7 @@ class Feeds:
 
     def read_by(self, query: FeedQuery) -> frozenset[str]:
         """The names that a bound query reads, including its views."""
-        return self._folded[id(query)].names
+        return self._expanded[id(query)].names
 
     def publish(self, query: FeedQuery, names: Sequence[str], constants: Sequence[tuple[Constant, ...]]) -> None:
         """Publishes feeds that differ only in names and constants."""
@@ -114,9 +116,9 @@ class Feeds:
         """Clears the cache, since feeds may have changed."""
         self._found.clear()
         self._resolved.clear()
-        self._folded.clear()
+        self._expanded.clear()
 
-    def _fold(self, statement: CreateQuery, query: FeedQuery) -> Folded:
+    def _expand(self, statement: CreateQuery, query: FeedQuery) -> ExpandedFeed:
         name = statement.name or "the query"
         own = Publication(query, statement.constants)
 
@@ -133,7 +135,7 @@ class Feeds:
             self._resolved.pop(name, None)
         types = tuple(Slot(i, "string" if isinstance(c, str) else "number") for i, c in enumerate(whole.constants))
         selection = Selection(whole.filters, slots=types, joins=whole.joins, distinct=query.distinct)
-        return Folded(query, selection, whole.constants[len(statement.constants) :], frozenset(reads(own)))
+        return ExpandedFeed(query, selection, whole.constants[len(statement.constants) :], frozenset(reads(own)))
 
     def _publication(self, name: str) -> Publication | None:
         if name not in self._found:
@@ -149,7 +151,7 @@ class Feeds:
         return found
 
     def _edges(self, name: str) -> Publication | None:
-        """As `_find`, but a materialized feed reads the feed that it is made of."""
+        """The same as `_find`, but a materialized feed reads the feed that it is derived from."""
         stream = self.streams.get(name)
         if stream is not None and stream.virtual not in (None, name):
             return Publication(FeedQuery(FeedName(stream.virtual)))

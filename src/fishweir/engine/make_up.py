@@ -2,8 +2,8 @@
 
 Entries that a micro-batch left out are appended to the log of their stream again, with their original id and time, and
 processed like all others. The cursor of the same segment records which were appended: a restart neither loses nor
-repeats any. Nothing is appended while anything waits, and never more at once than can be evaluated in two fifths of the
-target latency. Entries older than the interval are given up.
+repeats any. Nothing is appended while other entries wait, and never more at once than can be evaluated in two fifths of
+the target latency. Entries older than the interval are given up.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class MakeUp:
         return self._done[id]
 
     def _append(self, log: StreamLog, id: int, commit: Commit, numbers: list[int]) -> int:
-        wanted = np.array(numbers)
+        shed = np.array(numbers)
         tables = []
         for first, batch in log.read(numbers[0] - 1, numbers[-1]):
             own = np.arange(first, first + batch.num_rows)
-            rows = np.flatnonzero(np.isin(own, wanted))
-            tables.append(_again(log, batch.take(pa.array(rows)), own[rows].tolist(), self.clock()))
+            rows = np.flatnonzero(np.isin(own, shed))
+            tables.append(_with_new_arrival(log, batch.take(pa.array(rows)), own[rows].tolist(), self.clock()))
         *_, total = log.newest(CURSOR) or (0, 0, 0)
         cursor = {CURSOR: [commit.batch, numbers[-1], total + len(numbers)]}
         log.append(pa.concat_tables(tables).combine_chunks(), cursor)
@@ -95,7 +95,7 @@ def made_up(log: StreamLog) -> int:
     return int(total)
 
 
-def _again(log: StreamLog, batch: pa.RecordBatch, numbers: list[int], now: float) -> pa.Table:
+def _with_new_arrival(log: StreamLog, batch: pa.RecordBatch, numbers: list[int], now: float) -> pa.Table:
     """The entries with their original ids and times, and the current arrival time."""
     table = pa.Table.from_batches([batch])
     given = zip(table.column("id").to_pylist(), numbers, strict=True)

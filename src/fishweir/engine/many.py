@@ -22,7 +22,7 @@ CHUNK = 20_000
 def registered(registration: Registration, statement: str, rows: Any, now: float) -> Iterator[object]:
     """The stored queries or subscriptions, one by one."""
     if not is_subscription(statement.lstrip()):
-        yield from registration.add_alike(parse_rows(statement, to_rows(rows), now))
+        yield from registration.add_uniform(parse_rows(statement, to_rows(rows), now))
         return
     texts = render_rows(statement.strip().removesuffix(";").rstrip(), to_rows(rows))
     while some := list(islice(texts, CHUNK)):
@@ -37,5 +37,5 @@ def _subscriptions(text: str, now: float) -> list[Subscribe]:
     statements = parse_script(text, now)
     subscriptions = [statement for statement in statements if isinstance(statement, Subscribe)]
     if len(subscriptions) < len(statements):
-        raise QueryError(f"register_many takes either queries or subscriptions: {text[:80]}")
+        raise QueryError(f"register_many accepts only queries and subscriptions, and not both: {text[:80]}")
     return subscriptions

@@ -150,22 +150,22 @@ class Materializer:
         if own is not None:
             target.keeps_ids = keeps_items(own)
         if isinstance(own, Shape):
-            target.transform = str.encode if gives_elements(own) else wrapped
+            target.transform = str.encode if outputs_elements(own) else wrapped
 
     def _publish(self, commit: Commit) -> int:
         due = {id: target for id, target in self.targets.items() if target.position < commit.batch}
         reading = [target for target in due.values() if target.since <= commit.version and commit.matches]
         if commit.completes >= 0:
-            reading = []  # where results are completed later, published ones lack no patterns
+            reading = []  # if results are completed later, published ones have all patterns
         for target in reading:
             if target.absences:
                 self._wait(target, target.absences, commit)
         reading = [target for target in reading if not target.absences]
-        wanted = frozenset().union(*(target.numbers for target in reading))
+        numbers = frozenset().union(*(target.numbers for target in reading))
         found: dict[int, list[Result]] = defaultdict(list)
-        if wanted:
+        if numbers:
             with self.reader.spent.counting(commit.batch, commit.documents, published=True):
-                for number, result in self.reader.read(self.table, commit, np.array(sorted(wanted), dtype=np.int64)):
+                for number, result in self.reader.read(self.table, commit, np.array(sorted(numbers), dtype=np.int64)):
                     found[number].append(result)
         count = 0
         for target in reading:
@@ -272,8 +272,8 @@ def _item(home: Home, result: Result) -> SourceDocument:
     return read_document(home, *result.place)
 
 
-def gives_elements(shape: Shape) -> bool:
-    """Whether each output is a single element, and so a document as it is."""
+def outputs_elements(shape: Shape) -> bool:
+    """Whether each output is a single element and can be used as a document."""
     if len(shape.output) != 1:
         return False
     shown = shape.output[0]

@@ -6,7 +6,7 @@ import threading
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from fishweir.engine.background import start_beside
+from fishweir.engine.background import start_in_thread
 
 if TYPE_CHECKING:
     from fishweir.pipeline.spark.session import SparkContext, SparkSession
@@ -33,7 +33,7 @@ class OnSpark:
     def _prepare(self) -> None:
         """Starts Spark in parallel with the rest of the startup: the JVM takes longest."""
         if self._spark is None and "context" not in self.__dict__:
-            self._starting = start_beside(lambda: self.context)
+            self._starting = start_in_thread(lambda: self.context)
 
     def _stop_spark(self) -> None:
         """Stops Spark if this weir started it."""

@@ -1,7 +1,7 @@
 """OPML: exports the feeds of a home, and converts the feeds of an OPML document to statements.
 
 User and password in the URL of a feed are not exported. Names are derived from the titles in a document, so that
-statements can use them without quotes. A feed that the home already has, by its URL, is left out.
+statements can use them without quotes. A feed whose URL is already registered is skipped.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ def to_opml(feeds: Mapping[str, tuple[StreamDefinition, Mapping[str, str]]]) -> 
         place = stream.path or ""
         url = without_credentials(place) if "://" in place else Path(place).as_uri()
         given = {"title": about.get("title"), "htmlUrl": about.get("link"), "description": about.get("description")}
-        known = {key: value for key, value in given.items() if value}
-        etree.SubElement(body, "outline", {"type": "rss", "text": name, "xmlUrl": url, **known})
+        metadata = {key: value for key, value in given.items() if value}
+        etree.SubElement(body, "outline", {"type": "rss", "text": name, "xmlUrl": url, **metadata})
     text: bytes = etree.tostring(root, encoding="utf-8", xml_declaration=True, pretty_print=True)
     return text.decode()
 
 
 def from_opml(document: bytes, taken: Collection[str], known: Collection[str]) -> list[tuple[str, str]]:
-    """Names and URLs of the feeds in a document whose URLs are not known; the names differ from those taken."""
+    """Names and URLs of the feeds in a document, without those whose URLs are in `known`. No name is in `taken`."""
     try:
         root = parse_document(document)
     except BadDocument as error:
-        raise SourceError(f"it is not OPML: {error}") from None
+        raise SourceError(f"not an OPML document: {error}") from None
     if str(root.tag).lower() != "opml":
-        raise SourceError(f"it is not OPML: the document element is {root.tag}")
+        raise SourceError(f"not an OPML document: the document element is {root.tag}")
     names, urls = {name.lower() for name in taken}, {without_credentials(url) for url in known}
     feeds: list[tuple[str, str]] = []
     for outline in root.iter("outline"):

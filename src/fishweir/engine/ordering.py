@@ -75,14 +75,14 @@ def column_type(column: RelativePath, types: Types) -> str | None:
 def _check(op: str, names: tuple[str, str], kinds: tuple[str | None, str | None], across: bool) -> None:
     if kinds.count("timestamp") == 1:
         name = names[kinds.index("timestamp")]
-        raise Unordered(name, f"compares {name}, a time, by '{op}' with a column that is not a time")
+        raise Unordered(name, f"compares {name}, a time, with a column that is not a time, using '{op}'")
     if "boolean" in kinds:
         name = names[kinds.index("boolean")]
-        raise Unordered(name, f"compares {name} by '{op}'; true and false have no order")
+        raise Unordered(name, f"compares {name} using '{op}', but true and false have no order")
     if kinds == ("string", "string") and across:
         left, right = names
-        reason = f"compares {left} with {right}, both strings, by '{op}'"
-        raise Unordered(left, f"{reason}; between streams, only numbers and times can be ordered")
+        reason = f"compares {left} with {right}, both strings, using '{op}'"
+        raise Unordered(left, f"{reason}; in joins, only numbers and times can be ordered")
 
 
 def _seconds(path: RelativePath) -> RelativePath:

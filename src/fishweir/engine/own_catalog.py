@@ -1,7 +1,7 @@
 """The catalog of a home, which is rejected if it is an older copy.
 
 The home records the progress of its catalog (`catalog.json`): the version, written after each change, and the number of
-runs, written when the job begins and ends. A catalog behind that record was restored from a copy or has lost its newest
+runs, written when the job starts and ends. A catalog behind that record was restored from a copy or has lost its newest
 transactions: queries would be missing, and results delivered twice.
 """
 
@@ -22,7 +22,7 @@ def open_catalog(home: Home, url: str | None = None) -> Catalog:
     noted = home.catalog_noted()
     catalog = Catalog(place, home.id, not home.has_streams)
     try:
-        check_noted(catalog, noted)
+        check_progress(catalog, noted)
     except HomeError:
         catalog.close()
         raise
@@ -34,7 +34,7 @@ def catalog_address(catalog: Catalog) -> str:
     return catalog.database.address
 
 
-def check_noted(catalog: Catalog, noted: CatalogNote) -> None:
+def check_progress(catalog: Catalog, noted: CatalogNote) -> None:
     """Raises an error if the catalog is behind its recorded progress."""
     now, runs = catalog.version(), catalog.generation()
     if now < noted.version or runs < noted.generation:
@@ -45,7 +45,7 @@ def check_noted(catalog: Catalog, noted: CatalogNote) -> None:
         )
 
 
-def note(home: Home, catalog: Catalog) -> None:
+def record_progress(home: Home, catalog: Catalog) -> None:
     """Records the progress of the catalog. If that fails, the next change or run records it."""
     own = catalog.place == str(home.path / "catalog.db")
     with suppress(CannotWrite):
@@ -56,10 +56,10 @@ def note(home: Home, catalog: Catalog) -> None:
 def counted_run(home: Home, catalog: Catalog) -> Iterator[None]:
     """Counts the start and the end of a run, in the catalog first."""
     catalog.next_generation()
-    note(home, catalog)
+    record_progress(home, catalog)
     try:
         yield
     finally:
         with suppress(HomeError):
             catalog.next_generation()
-            note(home, catalog)
+            record_progress(home, catalog)

@@ -2,7 +2,7 @@
 
 It is started on demand, processes one work item at a time and ends with the job. It reads work from its standard input
 and writes outcomes to its standard output; segments are files. If it dies, that is logged, and the next work item
-starts it again. Small work items are done in the job, which is faster than asking.
+starts it again. Small work items are done in the job, which is faster than sending them.
 
 A segment is adopted after its rehearsal: until then, micro-batches run with the segments that it replaces.
 """
@@ -35,11 +35,11 @@ class PlannerProcess:
     def __init__(self, folder: Path, strategies: Mapping[str, str]) -> None:
         from fishweir.engine.planning import named
 
-        self.folder, self.strategies, self.asked = folder, dict(strategies), named(strategies)
+        self.folder, self.strategies, self.requested = folder, dict(strategies), named(strategies)
         self.process: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
         self.rehearse: Callable[[str], None] = lambda segment: None
-        """Called in a thread of its own with each new segment, before it is handed to the planner."""
+        """Called in a separate thread with each new segment, before it is handed to the planner."""
         self._done: Done | None = None
         self._closed = False
 
@@ -49,7 +49,7 @@ class PlannerProcess:
 
     def begin(self, work: Work) -> None:
         if work.size <= SMALL_WORK:
-            self._done = Done(work, perform(self.folder, work, self.asked))
+            self._done = Done(work, perform(self.folder, work, self.requested))
             return
         self._thread = threading.Thread(target=self._ask, args=(work,), name="fishweir-planner", daemon=True)
         self._thread.start()
@@ -72,9 +72,9 @@ class PlannerProcess:
 
     def _ask(self, work: Work) -> None:
         try:
-            made = self._answer(work)
-            rehearse_new(self.rehearse, work, made)
-            self._done = Done(work, made)
+            outcome = self._answer(work)
+            rehearse_new(self.rehearse, work, outcome)
+            self._done = Done(work, outcome)
         except Exception as error:
             self._done = Done(work, None, failed=str(error) or repr(error))
 
@@ -111,7 +111,7 @@ class PlannerProcess:
 def main() -> None:
     """Processes work until the job ends."""
     given, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # output of libraries must not mix with answers
+    os.dup2(2, 1)  # output of libraries must not mix with outcomes
     os.nice(NICENESS)
     path, folder, strategies = pickle.load(given)
     sys.path.extend(entry for entry in path if entry not in sys.path)
@@ -121,7 +121,7 @@ def main() -> None:
 def serve(folder: Path, strategies: Mapping[str, str], given: BinaryIO, answers: BinaryIO) -> None:
     from fishweir.engine.planning import named
 
-    asked = named(strategies)
+    requested = named(strategies)
     while True:
         try:
             _, work = pickle.load(given)
@@ -129,7 +129,7 @@ def serve(folder: Path, strategies: Mapping[str, str], given: BinaryIO, answers:
             return
         answer: tuple[str, Any]
         try:
-            answer = "done", perform(folder, work, asked)
+            answer = "done", perform(folder, work, requested)
         except Exception as error:
             answer = "failed", f"{type(error).__name__}: {error}"
         pickle.dump(answer, answers)

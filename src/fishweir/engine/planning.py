@@ -23,9 +23,9 @@ from fishweir.records import dataclass
 
 class Planning:
     def __init__(self, home: Home, catalog: Catalog, strategies: Mapping[str, str] | None = None) -> None:
-        """`strategies` contains the requested strategies by kind, by name."""
-        self.home, self.catalog, self.asked = home, catalog, dict(strategies or {})
-        self.strategies = named(self.asked)
+        """`strategies` contains the name of the requested strategy of each kind."""
+        self.home, self.catalog, self.requested = home, catalog, dict(strategies or {})
+        self.strategies = named(self.requested)
 
     def planner(self, rebuilder: Rebuilder | None = None) -> Planner:
         return Planner(self.home.plan, _Queries(self.catalog), self.strategies, rebuilder)

@@ -39,5 +39,5 @@ def _unknown(shape: Shape | Selection, preference: Preference) -> tuple[str, str
     names = next(wrong, None)
     if names is None:
         return None
-    known = ", ".join(str(pattern) for pattern in tree.patterns)
-    return f"prefers {'/'.join(names)}, which is not one of its patterns: {known}", names[-1]
+    patterns = ", ".join(str(pattern) for pattern in tree.patterns)
+    return f"prefers {'/'.join(names)}, which is not one of its patterns ({patterns})", names[-1]

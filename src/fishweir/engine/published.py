@@ -20,7 +20,7 @@ from fishweir.errors import QueryError
 
 
 class Published:
-    """The published queries as seen by one change."""
+    """The published queries within one change."""
 
     def __init__(
         self, change: Change, streams: dict[str, StreamDefinition], add_stream: Callable[[CreateStream], None]
@@ -40,7 +40,7 @@ class Published:
         if stream is not None:
             if stream.virtual != name:
                 raise statement_error(
-                    statement, f"query {name}: there is already a stream of that name", name, "publish"
+                    statement, f"query {name}: there is already a stream with this name", name, "publish"
                 )
             self.check_cycle(statement, [source.name for source in sources()])
         self.keep_shape(statement)
@@ -57,7 +57,7 @@ class Published:
             readers = ", ".join(self._readers(name)[:5])
             kind = "query" if statement.feed is None else "feed"
             raise statement_error(
-                statement, f"{kind} {name}: {readers} read it with the columns {had}; drop them first", name
+                statement, f"{kind} {name}: its readers expect the columns {had}; first drop {readers}", name
             )
         self._shapes[name] = shape
 
@@ -77,7 +77,7 @@ class Published:
         return True
 
     def forget(self, names: Iterable[str]) -> None:
-        """Forgets dropped queries without readers."""
+        """Removes dropped queries without readers from the cache."""
         for name in names:
             self._bound.discard(name)
             self._shapes.pop(name, None)
@@ -95,7 +95,7 @@ class Published:
         del self.streams[name]
 
     def sweep(self, names: Iterable[str]) -> None:
-        """Drops those names that stand for the first joins of chains and have no readers any more."""
+        """Drops those queries that are the first joins of chains and no longer have readers."""
         border = [name for name in names if name.startswith(DERIVED)]
         while border:
             name = border.pop()
@@ -110,8 +110,8 @@ class Published:
 
     def _readers(self, name: str) -> list[str]:
         readers = [*self.change.reading(name), *self.change.publications.reader_names(name)]
-        made = [stream.name for stream in self.streams.values() if stream.virtual == name != stream.name]
-        return sorted({*readers, *made})
+        materialized = [stream.name for stream in self.streams.values() if stream.virtual == name != stream.name]
+        return sorted({*readers, *materialized})
 
     def check_cycle(self, statement: CreateQuery, sources: Iterable[str]) -> None:
         """Rejects cycles. The name may have earlier readers: an expired query leaves its stream to them."""

@@ -38,7 +38,7 @@ class Publishing(ABC):
         ids: Sequence[str] | None = None,
         wait: float | None = None,
     ) -> list[str]:
-        """Appends documents to a stream's log and returns their ids; on return they are on disk. While the job of this
+        """Appends documents to a stream's log and returns their ids. On return, they are on disk. While the job of this
         weir runs and `backlog` entries wait, the call blocks, for at most `wait` seconds, and then raises BacklogError.
         """
         self._make_room(stream, wait)

@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Results of some queries, or of all that users registered."""
+class ResultSelection:
+    """The results of some queries, or of all queries that users registered."""
 
     reader: ResultReader
     table: ResultsTable
-    wanted: tuple[int, ...] | None
+    queries: tuple[int, ...] | None
 
     def batches(self, commits: Iterable[Commit], share: Share = WHOLE) -> Iterator[ResultBatch]:
-        numbers = None if self.wanted is None else np.array(self.wanted)
+        numbers = None if self.queries is None else np.array(self.queries)
         for batch in self.reader.batches(self.table, commits, numbers, share):
-            yield batch if self.wanted is not None else batch.asked_for()
+            yield batch if self.queries is not None else batch.asked_for()
 
     def commits(self) -> Iterator[Commit]:
         """The micro-batches that may have results."""
-        numbers = None if self.wanted is None else np.array(self.wanted)
+        numbers = None if self.queries is None else np.array(self.queries)
         return (one for one in self.table.commits() if self.reader.may_have(self.table, one, numbers))
 
     def all(self) -> Iterator[ResultBatch]:
@@ -52,7 +52,7 @@ class Asked:
         from fishweir.pipeline.spark.reading import SparkReading
 
         home, upto = self.reader.home, self.table.newest().batch
-        read = InTask(str(home.path), home.id, catalog_address(catalog), self.wanted, upto)
+        read = InTask(str(home.path), home.id, catalog_address(catalog), self.queries, upto)
         return SparkReading(session, read, list(parts_of(self.commits())), home.results)
 
 
@@ -63,19 +63,19 @@ class InTask:
     home: str
     id: str
     catalog: str
-    wanted: tuple[int, ...] | None
+    queries: tuple[int, ...] | None
     upto: int
 
     def __call__(self, part: Part) -> Iterator[ResultBatch]:
         reader = _reader(self.home, self.id, self.catalog)
-        asked = Asked(reader, ResultsTable(reader.home.results, self.upto), self.wanted)
+        selection = ResultSelection(reader, ResultsTable(reader.home.results, self.upto), self.queries)
         for share, some in groupby(part, key=itemgetter(1)):
-            yield from asked.batches((commit for commit, _ in some), share)
+            yield from selection.batches((commit for commit, _ in some), share)
 
 
 @lru_cache(maxsize=4)
 def _reader(home: str, id: str, address: str) -> ResultReader:
-    """A reader, cached by the process of a task, so that later tasks know the queries that it has looked up."""
+    """A reader, cached in the process of a task, so that later tasks reuse the queries that it has looked up."""
     return reader_of(Home(home), Catalog(address, id, is_new=False))
 
 

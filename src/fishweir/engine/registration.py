@@ -1,7 +1,7 @@
 """Registration: binds statements against the catalog and stores them atomically.
 
-Binding checks what a parser cannot know: that sources and actions exist. A source that is not a declared stream but an
-existing file is declared implicitly.
+Binding checks what a parser cannot check: that sources and actions exist. A source that is an existing file instead of
+a declared stream is declared implicitly.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
-from fishweir.algebra.alike import Alike, alike, runs
 from fishweir.algebra.changes import SUFFIX, changes_stream
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.feeds import (
@@ -43,12 +42,13 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.algebra.path_queries import own_query
 from fishweir.algebra.simple_paths import xml_name
+from fishweir.algebra.uniform_queries import UniformQueries, group_uniform, uniform
 from fishweir.algebra.views import FeedError, Publication, reads
-from fishweir.catalog.change import CHUNK, Change, Living
+from fishweir.catalog.change import CHUNK, ActiveQuery, Change
 from fishweir.catalog.query_inserter import bound_shape
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.registry import Outputs
-from fishweir.engine.bulk import Bound, bind_alike
+from fishweir.engine.bulk import Bound, bind_uniform
 from fishweir.engine.changes import with_changes
 from fishweir.engine.columns_read import columns_read
 from fishweir.engine.conditions import emptiness
@@ -81,7 +81,7 @@ class Registration:
         )
         self.derived: set[str] = set()
         self._bound: dict[tuple[int, tuple[Action, ...]], Bound] = {}
-        self._known: dict[int, Bound] = {}
+        self._bound_shapes: dict[int, Bound] = {}
 
     def run(self, statements: Sequence[Statement]) -> list[str]:
         """Stores the statements in order and returns the names of the queries they create."""
@@ -100,23 +100,23 @@ class Registration:
 
     def add_queries(self, statements: Iterable[CreateQuery | CreateFeed]) -> Iterator[str]:
         """Adds the queries and returns the names of those that users wrote."""
-        return self.add_alike(runs(map(to_query, statements), CHUNK))
+        return self.add_uniform(group_uniform(map(to_query, statements), CHUNK))
 
-    def add_alike(self, given: Iterable[Alike]) -> Iterator[str]:
+    def add_uniform(self, given: Iterable[UniformQueries]) -> Iterator[str]:
         """The same for queries that are known to differ only in names and constants."""
-        names = self.change.add_alike(chain.from_iterable(bind_alike(self, some) for some in given))
+        names = self.change.add_uniform(chain.from_iterable(bind_uniform(self, some) for some in given))
         return (name for name in names if name not in self.derived)
 
     def bound_of(self, statement: CreateQuery) -> Bound:
         """The checked shape of a bound statement."""
-        return self._known[id(statement.shape)]
+        return self._bound_shapes[id(statement.shape)]
 
-    def publish(self, like: CreateQuery, names: Sequence[str | None], constants: Sequence[Any]) -> None:
+    def publish(self, first: CreateQuery, names: Sequence[str | None], constants: Sequence[Any]) -> None:
         """Makes these queries available to readers by their names."""
         given = [str(name) for name in names]
-        if like.feed is not None:
-            self.feeds.publish(like.feed, given, constants)
-        self.published.publish(like, given)
+        if first.feed is not None:
+            self.feeds.publish(first.feed, given, constants)
+        self.published.publish(first, given)
 
     def _other(self, statement: Statement) -> list[str]:
         match statement:
@@ -144,21 +144,21 @@ class Registration:
             read = self.change.sources(name)
             queries = self.feeds.replaced(statement)
             self.published.check_cycle(statement, reads(Publication(statement.shape)))  # type: ignore[arg-type]
-            self.change.replace_queries([alike([self.bind(query)]) for query in queries])
+            self.change.replace_queries([uniform([self.bind(query)]) for query in queries])
             self.published.sweep(read)
         return [name]
 
     def drop_many(self, names: Sequence[str]) -> None:
-        """Drops queries in order. Those without readers, which are most, are dropped together."""
-        known = self.change.living(names)
-        read = self._read_names() if any(living.published for living in known.values()) else set()
-        plain: list[Living] = []
+        """Drops queries in order. Those without readers (most of them) are dropped together."""
+        active = self.change.active(names)
+        read = self._read_names() if any(query.published for query in active.values()) else set()
+        plain: list[ActiveQuery] = []
         for name in names:
-            found = known.pop(name, None)
+            found = active.pop(name, None)
             if found is None:
                 self._drop_plain(plain)
                 plain = []
-                self.change.drop(name)  # a paused query, or none
+                self.change.drop(name)  # a paused query, or an unknown name
                 continue
             if found.published and name in read:
                 self._drop_plain(plain)
@@ -168,15 +168,15 @@ class Registration:
                 plain.append(found)
         self._drop_plain(plain)
 
-    def _drop_plain(self, some: Sequence[Living]) -> None:
+    def _drop_plain(self, some: Sequence[ActiveQuery]) -> None:
         if some:
-            self.change.drop_many([living.number for living in some])
-            gone = [living.name for living in some if living.published]
+            self.change.drop_many([query.number for query in some])
+            gone = [query.name for query in some if query.published]
             if gone:
                 self.feeds.forget()
                 self.published.forget(gone)
             if any(name.startswith(DERIVED) for name in self.streams):
-                self.published.sweep(self.change.sources_of(living.shape for living in some))
+                self.published.sweep(self.change.sources_of(query.shape for query in some))
 
     def _read_names(self) -> set[str]:
         """The names that have, or had, readers or subscribers."""
@@ -212,11 +212,11 @@ class Registration:
     def _add_stream(self, statement: CreateStream) -> None:
         name, virtual = statement.stream.name, statement.stream.virtual
         if virtual != name and self.feeds.is_published(name):
-            raise QueryError(f"stream {name}: there is already a feed of that name")
+            raise QueryError(f"stream {name}: there is already a feed with this name")
         if virtual != name and name in self.published:
-            raise QueryError(f"stream {name}: there is already a published query of that name")
+            raise QueryError(f"stream {name}: there is already a published query with this name")
         if name not in self.streams and virtual != name and self.change.shape(name) is not None:
-            raise QueryError(f"stream {name}: there is already a query of that name")
+            raise QueryError(f"stream {name}: there is already a query with this name")
         if name.startswith(DERIVED) and virtual != name:
             raise QueryError(f"stream {name}: names with '{DERIVED}' are reserved for chained joins")
         if statement.stream.name not in self.streams:
@@ -252,8 +252,8 @@ class Registration:
             except QueryError as error:
                 raise self._refused(statement, f"cannot be planned: {error}") from error
             actions = tuple(self.resolved(statement, action) for action in statement.actions)
-            known = Bound(written, shape, dated_slots(shape, self.streams), emptiness(shape), actions)
-            self._bound[key] = self._known[id(shape)] = known
+            bound = Bound(written, shape, dated_slots(shape, self.streams), emptiness(shape), actions)
+            self._bound[key] = self._bound_shapes[id(shape)] = bound
         bound = self._bound[key]
         if (unknown := unknown_pattern(statement)) is not None:
             raise self._refused(statement, *unknown, "pref")
@@ -268,7 +268,7 @@ class Registration:
             reason = f"cannot have this name: names with '{DERIVED}' are reserved for chained joins"
             raise self._refused(statement, reason)
         if statement.name in self.streams and not statement.published:
-            reason = f"query {statement.name}: there is already a stream of that name"
+            reason = f"query {statement.name}: there is already a stream with this name"
             raise statement_error(statement, reason, str(statement.name), "create")
         if statement.published and statement.feed is None:
             self.published.bind(statement, lambda: bound_shape(statement).sources)
@@ -304,9 +304,9 @@ class Registration:
             stream = self.streams.get(source.name)
             if stream is None or not stream.is_tuples:
                 continue
-            known = {xml_name(name) for name, _ in stream.columns}
+            declared = {xml_name(name) for name, _ in stream.columns}
             for path in paths:
-                if path and (len(path) > 1 or path[0].is_attribute or path[0].name not in known):
+                if path and (len(path) > 1 or path[0].is_attribute or path[0].name not in declared):
                     raise self._unknown_column(statement, stream, path)
 
     def _unknown_column(self, statement: CreateQuery, stream: StreamDefinition, path: RelativePath) -> QueryError:
@@ -338,11 +338,11 @@ class Registration:
             return self.outputs.resolved(action, self.base)
         except BadArgument as error:
             raise self._refused(
-                statement, f"cannot be taken: {error.reason}", quoted(statement, error.word), "do"
+                statement, f"has an invalid action: {error.reason}", quoted(statement, error.word), "do"
             ) from error
 
     def _declare(self, statement: CreateQuery, name: str) -> None:
-        """Declares a published query, or a file that a query names, as a stream of that name: a document, or tuples."""
+        """Declares a published query or a file that a query names as a stream with that name."""
         if name == statement.name and statement.published:
             raise self._refused(statement, "reads itself", name)
         if self.published.declare(name, self.feeds.is_published(name)):
@@ -373,7 +373,7 @@ class Registration:
         return True
 
     def _declare_feed(self, name: str) -> bool:
-        """Declares a published query, a change stream or a URL that a query over feeds names as a feed of that name."""
+        """Declares a published query, a change stream or a URL that a query over feeds names as a feed."""
         if self.published.declare(name) or self._declare_changes(name):
             return True
         if not is_url(name):

@@ -1,6 +1,6 @@
 """`fishweir repair`: rebuilds what can be rebuilt, sets damaged files aside, and reports what is lost.
 
-Nothing is deleted: replaced and discarded files are moved to `damaged/` in the home. The job must not run meanwhile.
+Nothing is deleted: replaced and discarded files are moved to `damaged/` in the home. The job must not be running.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fishweir.sealed import read_sealed, seal_of
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """The repairs, and the remaining defects: that data is lost for good, unless there is a backup."""
+    """The repairs, and the remaining defects: that data cannot be recovered without a backup."""
 
     done: tuple[str, ...]
     left: Report
@@ -32,7 +32,7 @@ class Repaired:
     def __str__(self) -> str:
         lines = [f"  {line}" for line in self.done] or ["  nothing to rebuild"]
         lost = [f"  {finding}" for finding in self.left.findings]
-        return "\n".join(["rebuilt:", *lines, *(["lost for good, unless a backup has it:", *lost] if lost else [])])
+        return "\n".join(["rebuilt:", *lines, *(["cannot be recovered without a backup:", *lost] if lost else [])])
 
 
 def repair(
@@ -58,12 +58,12 @@ def repair(
 
 
 def _aside(home: Home, path: Path) -> str:
-    """Moves a file away, named by its own name and the time."""
+    """Moves a file to `damaged/`, under its name and the time."""
     folder = home.path / "damaged"
     folder.mkdir(exist_ok=True)
     target = folder / f"{time.time_ns()}-{'-'.join(path.relative_to(home.path).parts)}"
     os.rename(path, target)
-    return f"{path} is set aside as damaged/{target.name}"
+    return f"{path} was moved to damaged/{target.name}"
 
 
 def _is_whole(path: Path) -> bool:
@@ -106,23 +106,23 @@ def _streams(home: Home) -> Iterator[str]:
 
 
 def _older_catalog(home: Home) -> Iterator[str]:
-    """Accepts a catalog that is behind, unless results name what it has lost."""
+    """Accepts a catalog that is behind, unless results refer to what it has lost."""
     noted, catalog = home.catalog_noted(), Catalog(home.path / "catalog.db", is_new=False)
     try:
         now = catalog.version()
         used = max((commit.version for commit in ResultsTable(home.results).commits()), default=0)
         if used > now:
-            raise HomeError(f"{catalog.place} has {now:,} changes, but results were found with {used:,}: {RESTORE}")
+            raise HomeError(f"{catalog.place} has {now:,} changes, but results refer to change {used:,}: {RESTORE}")
         if (now, catalog.generation()) < (noted.version, noted.generation):
             home.note_catalog(CatalogNote(now, catalog.generation()))
-            lost = f"; the changes {now + 1:,} to {noted.version:,} are lost for good" if now < noted.version else ""
-            yield f"{catalog.place} is accepted as it is{lost}; what was delivered since may be delivered again"
+            lost = f"; the changes {now + 1:,} to {noted.version:,} are lost" if now < noted.version else ""
+            yield f"{catalog.place} was accepted as is{lost}; results delivered since then may be delivered again"
     finally:
         catalog.close()
 
 
 def _lists(home: Home) -> Iterator[str]:
-    """Repairs the segment lists: valid lines stay, and segments without a line are listed as they are."""
+    """Repairs the segment lists: keeps valid lines, and lists segments without a line with their current content."""
     from fishweir.intake.log import LIST, listed_segments, segment_rows, write_list
 
     for folder in sorted(home.streams.glob("*/log")):
@@ -167,7 +167,7 @@ def _newest(home: Home) -> Iterator[str]:
     before = chain[kept - 1] if kept else None
     gone = [s["name"] for s in (before.states if before else []) if not (home.state / s["name"]).exists()]
     if gone:
-        yield f"{names[-1]} stays: {home.state / gone[0]}, which the previous commit needs, is missing"
+        yield f"{names[-1]} was kept: {home.state / gone[0]}, which the previous commit needs, is missing"
         return
     for path in names[kept:]:
         yield f"{_aside(home, path)}; the next run evaluates its documents again"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fishweir.algebra.alike import alike
 from fishweir.algebra.feeds import CreateFeed, Selection, Subscribe, to_query
 from fishweir.algebra.nodes import CreateQuery, Shape, Statement
+from fishweir.algebra.uniform_queries import uniform
 from fishweir.catalog.query_admin import act
 from fishweir.engine.registration import Registration
 from fishweir.errors import QueryError
@@ -17,7 +17,7 @@ from fishweir.languages.clauses import parse_clauses
 def change_actions(registration: Registration, name: str, clauses: str) -> None:
     """Replaces the actions and the schedule of a registered query."""
     change, given = registration.change, parse_clauses(clauses, f"query {name}")
-    shape = _standing(registration, name)
+    shape = _active_shape(registration, name)
     if given.start is not None:
         raise QueryError(
             f"query {name}: the start cannot be changed; replace the query, or drop it and create it again"
@@ -31,7 +31,7 @@ def change_actions(registration: Registration, name: str, clauses: str) -> None:
 def replace_query(registration: Registration, statements: Sequence[Statement]) -> str:
     """Replaces the definition of a query. Its actions are those of the new statement."""
     if not statements:
-        raise QueryError("there is no statement: only a query with a name can be replaced")
+        raise QueryError("the statement is empty: pass the new definition of a query with a name")
     *before, last = statements
     change = registration.change
     if isinstance(last, CreateFeed):
@@ -39,11 +39,11 @@ def replace_query(registration: Registration, statements: Sequence[Statement]) -
         return registration.replace_feed(to_query(last))[0]
     if not isinstance(last, CreateQuery) or last.name is None:
         raise QueryError("only a query with a name can be replaced")
-    _standing(registration, last.name)
+    _active_shape(registration, last.name)
     registration.run(before)
     read = change.sources(last.name)
     bound = registration.bind(last)
-    change.replace_queries([alike([bound])])
+    change.replace_queries([uniform([bound])])
     act(change, bound)
     registration.published.sweep(read)
     return last.name
@@ -60,7 +60,7 @@ def replace_subscription(registration: Registration, id: int, statements: Sequen
     return statements[0].feed
 
 
-def _standing(registration: Registration, name: str) -> Shape | Selection:
+def _active_shape(registration: Registration, name: str) -> Shape | Selection:
     shape = registration.change.shape(name)
     if shape is None:
         is_paused = registration.change.is_paused(name)

@@ -108,8 +108,8 @@ class Runner:
             self.job.start()
             while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
                 busy = self.step()
-                asked = until_idle or on_progress is not None or self._waiting > 0
-                idle = asked and not busy and self._caught_up()
+                is_needed = until_idle or on_progress is not None or self._waiting > 0
+                idle = is_needed and not busy and self._caught_up()
                 self.idle_rounds += idle
                 if on_progress is not None:
                     on_progress(self._progress(idle))
@@ -140,7 +140,7 @@ class Runner:
     def wait_idle(self, timeout: float) -> bool:
         """Waits, in another thread, until a complete round after the call found nothing left to do.
 
-        The first idle round may have begun before the call; the second has not.
+        The first idle round may have started before the call; the second has not.
         """
         enough, ends = self.idle_rounds + 2, time.monotonic() + timeout
         with self._counting:
@@ -156,12 +156,12 @@ class Runner:
         return self.idle_rounds >= enough
 
     def reopen_sources(self) -> None:
-        """Opens all sources anew in the next round, and looks for expired queries."""
+        """Reopens all sources in the next round, and looks for expired queries."""
         self.sources, self.refresh, self.version, self._expired = {}, Refresh(), -1, -math.inf
         self.troubles.clear()
 
     def fetch(self) -> None:
-        """Lets the fetching sources fetch, and waits for them: the next step takes the fetched items."""
+        """Makes the sources that fetch do so, and waits for them: the next step takes the fetched items."""
         self._open_sources()
         fetching = [source for source in self.sources.values() if isinstance(source, Fetching)]
         for source in fetching:
@@ -219,7 +219,7 @@ class Runner:
             self._woken.set()
 
     def _open_sources(self) -> None:
-        """Opens the sources of streams that have been declared since, possibly by another process."""
+        """Opens the sources of newly declared streams, possibly declared by another process."""
         version = self.catalog.version()
         if version == self.version:
             return
@@ -242,7 +242,7 @@ class Runner:
         return ChangesSource(stream, log, open_log(self.home.streams, rows))
 
     def _start_feeders(self) -> None:
-        """Starts the feeders of DataFrames that have been attached since."""
+        """Starts the feeders of newly attached DataFrames."""
         for feeder in list(self.feeders.values()):
             if feeder.query is None:
                 feeder.start()

@@ -25,7 +25,7 @@ def shedder_of(
         return None
     service.outbox.is_overloaded = lambda: overload.shedding
     groups = preference_groups_of(catalog)
-    calibrated()  # both now, since there is no time under overload
+    calibrated()  # done now, since there is no time for it under overload
     groups(catalog.version())
 
     def behind() -> list[tuple[int, int]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fishweir.pipeline.results import ResultReader
 
 SHOWN = 20
-"""The number of subscriptions in the engine's status."""
+"""The maximum number of subscriptions in the engine's status."""
 
 
 def moment(seconds: float | None) -> str:
@@ -30,7 +30,7 @@ def moment(seconds: float | None) -> str:
 
 
 def firing(query: Query) -> str:
-    """When the results of a query are delivered, and from when on there are results."""
+    """When the results of a query are delivered, and since when there are results."""
     schedule = query.schedule
     when = f"every {interval_text(schedule.every)}" if schedule.every else "on change"
     return when if schedule.start is None else f"{when}, from {moment(schedule.start)} on"
@@ -38,7 +38,7 @@ def firing(query: Query) -> str:
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """One query: whether it is alive, how often and when it fired, its schedule and action."""
+    """One query: whether it is active, how often and when it fired, its schedule and action."""
 
     name: str
     text: str
@@ -97,11 +97,11 @@ class StreamStatus:
     left_out: int = 0
     """The number of topmost elements that were left out of evaluated items."""
     completed: int = 0
-    """Those of the incomplete items whose results were completed later."""
+    """The number of incomplete items whose results were completed later."""
     shedding: str = ""
     """What the last micro-batch left out."""
     made_up: int = 0
-    """Those of the shed items that were evaluated later."""
+    """The number of shed items that were evaluated later."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,8 @@ class EngineStatus:
             lines.append(f"  stream {s.name}: {counts}{trouble}")
             if s.about:
                 link = f" ({s.about['link']})" if "link" in s.about else ""
-                said = f": {s.about['description'][:200]}" if "description" in s.about else ""
-                lines.append(f"    {s.about.get('title', '')}{link}{said}")
+                description = f": {s.about['description'][:200]}" if "description" in s.about else ""
+                lines.append(f"    {s.about.get('title', '')}{link}{description}")
             if s.elements:
                 walked = f"{s.elements - s.skipped:,} elements walked, {s.skipped:,} skipped"
                 lines.append(f"    {walked}, distinct paths: {s.paths:,}")
@@ -196,7 +196,7 @@ def query_status(
 
 
 def _made_up(home: Home, stream: int) -> int:
-    from fishweir.engine.make_up import made_up  # late: few streams use it, and it loads Arrow
+    from fishweir.engine.make_up import made_up  # imported late: few streams use it, and it loads Arrow
 
     return made_up(open_log(home.streams, stream))
 
@@ -205,7 +205,7 @@ def _shedding(commit: Commit, stream: int) -> str:
     decided = commit.shedding.get(str(stream))
     if decided is None:
         return ""
-    from fishweir.shedding.decision import StreamShed  # late: it loads NumPy
+    from fishweir.shedding.decision import StreamShed  # imported late: it loads NumPy
 
     return str(StreamShed.from_json(decided))
 
@@ -241,7 +241,7 @@ def engine_status(home: Home, catalog: Catalog, table: ResultsTable, troubles: d
     version, runs = catalog.version(), table.newest().states
     return EngineStatus(
         version,
-        catalog.living(0, version),
+        catalog.count_active(0, version),
         len(commits),
         sum(c.documents for c in commits),
         sum(c.matches for c in commits if c.completes < 0),

@@ -18,7 +18,7 @@ UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.
 
 
 def about(seconds: float) -> str:
-    """A time span for people: 1.5 hours."""
+    """A readable time span: 1.5 hours."""
     unit, size = next((found for found in UNITS if abs(seconds) >= 2 * found[1]), UNITS[-1])
     return f"{seconds / size:.3g} {unit}"
 
@@ -31,7 +31,7 @@ class Timeliness:
     front: float | None
     watermark: float | None
     allowed: float | None
-    """Seconds; None while there are too few items to know."""
+    """Seconds; None while there are too few items to learn it."""
     declared: bool
     missed: int
     """Items that arrived later than allowed: joins may miss results with them."""
@@ -41,12 +41,12 @@ class Timeliness:
 
     def __str__(self) -> str:
         if self.published:
-            how = "as that of the streams it is made of"
+            how = "that of the streams it is derived from"
         elif self.allowed is None:
-            how = "not known yet, all is kept"
+            how = "not known yet, so everything is retained"
         else:
             how = f"{about(self.allowed)} ({'declared' if self.declared else 'learned'})"
-        misses = f", {_items(self.missed)} came later: joins may miss results with {_them(self.missed)}"
+        misses = f", {_items(self.missed)} arrived later: joins may miss results with {_them(self.missed)}"
         later, early = misses if self.missed else "", f", {_items(self.ahead)} from the future" if self.ahead else ""
         return f"allowed lateness {how}{later}{early}"
 
@@ -54,7 +54,7 @@ class Timeliness:
 def missing(missed: Mapping[str, int]) -> str:
     """The results that a query may have missed, by stream."""
     counts = ", ".join(f"{count:,} of {stream}" for stream, count in missed.items())
-    return f"{counts} came later than allowed: results with {_them(sum(missed.values()))} may be missing"
+    return f"{counts} arrived later than allowed: results with {_them(sum(missed.values()))} may be missing"
 
 
 def _items(count: int) -> str:
@@ -89,7 +89,7 @@ def joined_streams(catalog: Catalog, query: Query) -> dict[str, int]:
     """The streams whose late items may cause missing results of a query, by name: those it joins, and those joined to
     produce the streams it reads.
     """
-    from fishweir.evaluate.plan.registry import KINDS  # late: the engine's status needs no evaluator
+    from fishweir.evaluate.plan.registry import KINDS  # imported late: the engine's status needs no evaluator
 
     streams = catalog.streams()
     found: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """Timestamp columns: converts the constants that SQL compares them with.
 
 A time is stored as text, ISO 8601 in UTC, so that text order is time order. In: a shape and the streams' definitions.
-Out: the constants that are times, however they are written, to be converted to that form before the query is stored.
+Out: the constants that are times, in any notation, to be converted to that form before the query is stored.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.administration import Administration, schedule_of
 from fishweir.engine.background import Background
 from fishweir.engine.on_spark import OnSpark
-from fishweir.engine.own_catalog import counted_run, note, open_catalog
+from fishweir.engine.own_catalog import counted_run, open_catalog, record_progress
 from fishweir.engine.publishing import Publishing
-from fishweir.engine.pushed import open_to_all
+from fishweir.engine.pushed import pushed_stream
 from fishweir.errors import HomeError, QueryError
 from fishweir.guard import Guard
 from fishweir.pipeline.commits import ResultsTable
@@ -59,7 +59,7 @@ def open(
 
     `catalog` may be an SQLAlchemy URL, `spark` a session, `strategies` published algorithms by kind, as in
     `{"selections": "sj-batch"}`. `state_limit` is the number of bytes that joins may keep for late items if no lateness
-    is declared. A stream without items for `idle_after` seconds no longer holds up the others. `guard` keeps statements
+    is declared. A stream without items for `idle_after` seconds no longer delays the others. `guard` keeps statements
     away from private networks and files; None reads FISHWEIR_GUARD. `defaults` is the schedule of statements without
     one, as in "every 1 hour expire in 90 days".
     """
@@ -68,8 +68,8 @@ def open(
 
 
 class Weir(Administration, Publishing, OnSpark):
-    runs_beside = True
-    """Whether work that need not hold up the job has its own threads."""
+    uses_threads = True
+    """Whether work that the job need not wait for has its own threads."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Weir(Administration, Publishing, OnSpark):
         self._strategies = strategies
         if strategies:
             _ = self.planning  # fails early if there is no such strategy
-        self.outputs = Outputs(Guard.asked(guard))
+        self.outputs = Outputs(Guard.from_setting(guard))
         self.table = ResultsTable(self.home.results)
         self.feeders: dict[str, Feeder] = {}
         self.sources: dict[str, Source] = {}
@@ -185,7 +185,7 @@ class Weir(Administration, Publishing, OnSpark):
             self._expire()
 
     def _new_runner(self, stopped: threading.Event, rebuilder: Rebuilder) -> Runner:
-        from fishweir.engine.completions import Completions, OneByOne
+        from fishweir.engine.completions import CombinedWork, Completions
         from fishweir.engine.make_up import MakeUp
         from fishweir.engine.materialize import Materializer
         from fishweir.engine.runner import Runner
@@ -207,7 +207,7 @@ class Weir(Administration, Publishing, OnSpark):
         )
         materializer.reached = batches.reached
         batches.shedder = shedder_of(self.home, self.catalog, self.overload, self._reader, self._delivery_service)
-        batches.between = OneByOne((self._backfills, Completions(self.home, self.table, self.clock)))
+        batches.between = CombinedWork((self._backfills, Completions(self.home, self.table, self.clock)))
         job = self._new_job(batches)
         rebuilder.rehearse = job.rehearse
         return Runner(
@@ -230,7 +230,7 @@ class Weir(Administration, Publishing, OnSpark):
         """The rebuilder that rewrites segments while the job runs."""
         from fishweir.engine.planner_process import PlannerProcess
 
-        return PlannerProcess(self.home.plan, self.planning.asked)
+        return PlannerProcess(self.home.plan, self.planning.requested)
 
     def _new_job(self, batches: MicroBatches) -> Job:
         from fishweir.pipeline.spark.job import SparkJob
@@ -282,18 +282,18 @@ class Weir(Administration, Publishing, OnSpark):
     # Reading
 
     def results(self, name: str | None = None) -> Results:
-        """The results of a query, or of all, as of the iteration."""
-        from fishweir.engine.reading import Asked
+        """The results of a query, or of all queries, as of the time of iteration."""
+        from fishweir.engine.reading import ResultSelection
         from fishweir.pipeline.results import Results
 
-        wanted = None if name is None else tuple(sorted(self._query(name).numbers))
-        asked = Asked(self._reader, self.table, wanted)
+        numbers = None if name is None else tuple(sorted(self._query(name).numbers))
+        selection = ResultSelection(self._reader, self.table, numbers)
 
         def in_tasks(needed: bool) -> InTasks | None:
             running = self._spark is not None or "spark" in self.__dict__
-            return asked.in_tasks(self.spark, self.catalog) if running or needed else None
+            return selection.in_tasks(self.spark, self.catalog) if running or needed else None
 
-        return Results(asked.all, in_tasks)
+        return Results(selection.all, in_tasks)
 
     def set_aside(self, stream: str | None = None) -> list[SetAside]:
         """Documents that could not be evaluated, with their reasons and contents."""
@@ -332,7 +332,7 @@ class Weir(Administration, Publishing, OnSpark):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    # Within
+    # Internals
 
     @cached_property
     def _delivery_service(self) -> DeliveryService:
@@ -344,7 +344,7 @@ class Weir(Administration, Publishing, OnSpark):
     def _backfills(self) -> Backfills:
         from fishweir.engine.backfill import Backfills
 
-        return Backfills(self.home, self.catalog, self.table, self.runs_beside)
+        return Backfills(self.home, self.catalog, self.table, self.uses_threads)
 
     @cached_property
     def planning(self) -> Planning:
@@ -361,7 +361,7 @@ class Weir(Administration, Publishing, OnSpark):
         with self.catalog.change() as change, written_in_bulk(change, lambda: self.planning):
             now = self.clock()
             yield Registration(change, self.outputs, Path.cwd(), now, self._defaults(now))
-        note(self.home, self.catalog)
+        record_progress(self.home, self.catalog)
 
     @cached_property
     def _reader(self) -> ResultReader:
@@ -377,7 +377,7 @@ class Weir(Administration, Publishing, OnSpark):
 
     def _log(self, name: str) -> tuple[int, StreamLog]:
         """The log of a stream that programs may append to."""
-        id, stream = open_to_all(self.catalog, name)
+        id, stream = pushed_stream(self.catalog, name)
         self.home.add_stream(id, stream)
         return id, open_log(self.home.streams, id)
 
@@ -388,7 +388,7 @@ class Weir(Administration, Publishing, OnSpark):
     def _expire(self) -> None:
         """Drops expired queries, and activates those whose start has come."""
         now = self.clock()
-        if now >= self.catalog.next_due() and (self.catalog.expired(now) or self.catalog.beginning(now)):
+        if now >= self.catalog.next_due() and (self.catalog.expired(now) or self.catalog.has_due_start(now)):
             with self._registration() as registration:
                 registration.expire(now)
-                registration.change.begin(now)
+                registration.change.start_due(now)

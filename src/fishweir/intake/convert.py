@@ -33,7 +33,7 @@ Bad = dict[int, str]
 
 
 def to_kind(value: Any, kind: str) -> Any:
-    """The value as the declared type, None for NULL and NaN; ValueError says what is wrong."""
+    """The value as the declared type; None for NULL and NaN. Raises ValueError with the reason."""
     value = value.item() if hasattr(value, "item") else value
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
@@ -83,7 +83,7 @@ def _to_boolean(value: Any) -> bool:
 def _to_moment(value: Any) -> datetime:
     if isinstance(value, str) and to_number(value) is None:
         try:
-            value = datetime.fromisoformat(value)  # to the microsecond, which a float is not always
+            value = datetime.fromisoformat(value)  # exact to the microsecond, unlike a float
         except ValueError:
             value = to_timestamp(value)
     if isinstance(value, datetime):
@@ -100,7 +100,7 @@ def _to_string(value: Any) -> str:
     if not isinstance(value, str | bool | int | float | Decimal | datetime | date):
         raise ValueError(value)
     text = value if isinstance(value, str) else to_text(value)
-    text.encode()  # a lone surrogate is no text
+    text.encode()  # rejects lone surrogates
     return text
 
 
@@ -143,7 +143,7 @@ def convert(column: pa.Array | pa.ChunkedArray, kind: str) -> tuple[pa.Array, Ba
 
 
 def side_by_side(columns: Sequence[tuple[str, tuple[pa.Array, Bad]]]) -> tuple[list[pa.Array], Bad]:
-    """Converted columns side by side; the reasons of a row name its columns."""
+    """Combines converted columns. The reasons of a row name its columns."""
     bad: Bad = {}
     for name, (_, wrong) in columns:
         for row, reason in wrong.items():
@@ -224,7 +224,7 @@ def _cast_moment_text(text: pa.Array) -> pa.Array:
 
 
 def _cast_moments(column: pa.Array) -> pa.Array:
-    """Times without a zone are UTC, numbers are seconds since 1970; Python must know the year."""
+    """Times without a zone are UTC, numbers are seconds since 1970. The year must be in Python's range."""
     moments = _any_moments(column, KINDS["timestamp"])
     bounds = pc.min_max(moments.cast(pa.int64()))
     if len(moments) > moments.null_count and not FIRST <= bounds["min"].as_py() <= bounds["max"].as_py() <= LAST:

@@ -1,8 +1,9 @@
 """Converts JSON objects to XML documents that paths, columns and patterns can read.
 
-An object is an element with a child for each member; an array is one child for each of its values, and an array in an
-array an element with children `item`. Numbers and truth values are written as in tuples; null is left out. Names that
-XML does not allow become names that it does. Files have one object a line, or are one object or array.
+An object becomes an element with a child for each member. An array becomes one child per value; an array inside an
+array becomes an element with children `item`. Numbers and Boolean values are written as in tuples; null is omitted.
+Names that XML does not allow are converted to valid ones. Files have one object per line, or consist of one object or
+array.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ DEEPEST = 200
 ROWS = 1_000
 LINES = 256 * 1024
 """The number of bytes of lines that are read together."""
-_UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def json_document(value: Any, name: str) -> bytes:
@@ -53,11 +54,11 @@ def _fill(element: Any, value: Any, depth: int) -> None:
             if part is not None:
                 _fill(etree.SubElement(element, "item"), part, depth + 1)
     else:
-        element.text = _UNFIT.sub("\ufffd", to_text(value))
+        element.text = _NOT_XML.sub("\ufffd", to_text(value))
 
 
 def json_document_batches(stream: StreamDefinition, section: Section, now: float) -> Iterator[pa.RecordBatch]:
-    """The objects of a file as documents; anything else becomes a problem entry in its place."""
+    """The objects of a file as documents. Anything else becomes a problem entry at its position."""
     path = section.path
     with path.open("rb") as file:
         first = file.readline(MAX_DOCUMENT)
@@ -68,7 +69,7 @@ def json_document_batches(stream: StreamDefinition, section: Section, now: float
         section.left = True
         return
     if path.stat().st_size > MAX_DOCUMENT:
-        yield file_problem(stream, path, f"a JSON document may have {MAX_DOCUMENT:,} bytes", now)
+        yield file_problem(stream, path, f"the JSON document has more than {MAX_DOCUMENT:,} bytes", now)
         return
     try:
         found = json.loads(path.read_bytes())

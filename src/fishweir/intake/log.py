@@ -1,18 +1,18 @@
-"""The durable log of a stream: append-only, its order is the arrival order.
+"""The durable log of a stream: append-only, in arrival order.
 
-A *segment* is one Arrow IPC file named by the number of its first entry. It is written to a temporary
-name and committed with a hard link, which fails when another process took that number: the name of the
-next segment is predictable, so processes append without locks and readers probe for one name. Numbers
-are nowhere in a file's content. A segment's metadata hold its number of rows and, if the source gave
-one, a JSON *cursor*: entries and progress are committed by the same link.
+A *segment* is one Arrow IPC file named by the number of its first entry. It is written under a temporary name and
+committed with a hard link, which fails if another process has taken that number. The name of the next segment is
+predictable, so processes append without locks and readers probe for one name. A file's content does not include the
+numbers. A segment's metadata contain its number of rows and, if the source provides one, a JSON *cursor*: entries and
+progress are committed by the same link.
 
 The *list of segments* (`segments.list`) has a line for each committed segment: its first number, its rows and its seal
-(sealed.py). It is written behind the link, so a segment that is not listed and cannot be read was never committed
-completely: it is set aside. A listed one that is missing or damaged stops whoever needs its entries, and nobody else.
+(sealed.py). It is written after the link, so a segment that is not listed and cannot be read was never committed
+completely: it is set aside. A listed segment that is missing or damaged is an error only for readers of its entries.
 
-Progress without entries (a file that yields no document) is a small file `<head>-<k>.cursor` beside the
-segments, committed in the same way: it takes no number, so an empty segment never blocks a name. A source whose
-cursors are whole may replace such files, so that progress without entries does not pile up.
+Progress without entries (a file that yields no document) is a small file `<head>-<k>.cursor` next to the segments,
+committed in the same way. It takes no number, so an empty segment never blocks a name. A source whose cursors contain
+its whole progress may replace such files, so that they do not accumulate.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from fishweir.sealed import (
     writing,
 )
 
-if TYPE_CHECKING:  # who only asks how far a log is needs no Arrow, which takes long to load
+if TYPE_CHECKING:  # looking up the head of a log does not need Arrow, which takes long to load
     import pyarrow as pa
 
 logger = logging.getLogger("fishweir.home")
@@ -64,7 +64,7 @@ OPEN_SEGMENTS = 128
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One arrival. `id` is the publisher's or `<stream>-<number>`; `values` None unless it is a tuple."""
+    """One arrival. `id` is the publisher's or `<stream>-<number>`; `values` is None unless it is a tuple."""
 
     number: int
     id: str
@@ -77,11 +77,11 @@ class Entry:
     values: dict[str, Any] | None
     origin: int | None = None
     previous: int | None = None
-    """Of a row that changed or went: the number of the entry with what it was before."""
+    """For a row that was updated or deleted, the number of the entry with its previous version."""
 
 
 class StreamLog:
-    """The log of a stream in its own folder; safe for several processes and threads, and picklable."""
+    """The log of a stream in its own folder. It can be used by several processes and threads, and pickled."""
 
     def __init__(self, folder: Path, stream: StreamDefinition) -> None:
         self.folder, self.stream = Path(folder), stream
@@ -107,9 +107,9 @@ class StreamLog:
         return log_schema(self.stream)
 
     def head(self) -> int:
-        """The number of the newest entry, 0 for none; costs one probe when nothing is new."""
+        """The number of the newest entry, 0 for none. Costs one probe if nothing is new."""
         with self._lock:
-            while os.path.exists(f"{self.folder}/{self._head + 1:015d}.arrow"):  # faster than by a Path
+            while os.path.exists(f"{self.folder}/{self._head + 1:015d}.arrow"):  # faster than a Path
                 end = self._end(self._head + 1)
                 if end is None:
                     self._set_aside(self._head + 1)
@@ -119,9 +119,9 @@ class StreamLog:
             return self._head
 
     def append(self, batch: pa.RecordBatch | pa.Table, cursor: dict[str, Any] | None = None) -> range:
-        """Commit entries and the source's progress together; the numbers that the entries got.
+        """Commits entries together with the source's progress, and returns the numbers of the entries.
 
-        When it returns, the entries are on disk. An empty batch commits its cursor, if it has one.
+        On return, the entries are on disk. An empty batch commits its cursor, if it has one.
         """
         import pyarrow as pa
 
@@ -140,7 +140,7 @@ class StreamLog:
         return range(first, first + table.num_rows)
 
     def read(self, after: int, upto: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Entries with after < number <= upto in order: the number of a batch's first row, the batch.
+        """The entries with after < number <= upto in order, as batches, each with the number of its first row.
 
         Batches are views of memory-mapped files: bodies that are not accessed are not read.
         """
@@ -203,7 +203,7 @@ class StreamLog:
                 yield head + 1, cursor
 
     def newest(self, key: str) -> Any:
-        """What the newest cursor that has this key says under it, or None."""
+        """The value of this key in the newest cursor that has it, or None."""
         for head, path in reversed(self._committed()):
             cursor = self._cursor(head, path) or {}
             if key in cursor:
@@ -239,7 +239,7 @@ class StreamLog:
         return dict(self._segment(first).schema.metadata)
 
     def _end(self, first: int) -> int | None:
-        """The last number of a segment; None where it is not listed and cannot be read."""
+        """The last number of a segment; None if it is not listed and cannot be read."""
         if first not in self._listed:
             self._read_list()
         if first in self._listed:
@@ -250,7 +250,7 @@ class StreamLog:
             return None
 
     def _set_aside(self, first: int) -> None:
-        """Moves a segment out of the way that was not committed completely."""
+        """Moves a segment that was not committed completely out of the way."""
         aside = self._path(first).with_suffix(f".{uuid.uuid4().hex[:8]}.incomplete")
         with writing(aside):
             self._path(first).rename(aside)
@@ -263,7 +263,7 @@ class StreamLog:
         self._listed[first] = rows, seal
 
     def _read_list(self) -> None:
-        """Reads the lines added since the last call; a damaged line is ignored."""
+        """Reads the lines added since the last call. Damaged lines are ignored."""
         path = self.folder / LIST
         if not path.exists():
             return
@@ -326,7 +326,7 @@ class StreamLog:
 
 
 def listed_segments(folder: Path) -> tuple[dict[int, tuple[int, str]], int]:
-    """What the list of a log has: rows and seal by first number; and how many of its lines are damaged."""
+    """The content of the list of a log (rows and seal by first number), and the number of damaged lines."""
     path = folder / LIST
     if not path.exists():
         return {}, 0
@@ -344,7 +344,7 @@ def write_list(folder: Path, listed: dict[int, tuple[int, str]]) -> None:
 
 
 def segment_rows(path: Path) -> int:
-    """How many entries a segment has; 0 where it cannot be read."""
+    """The number of entries of a segment; 0 if it cannot be read."""
     import pyarrow as pa
 
     try:
@@ -360,7 +360,7 @@ def _listed_line(first: int, rows: int, seal: str) -> bytes:
 
 
 def parse_listed(line: str) -> tuple[int, int, str] | None:
-    """A line of the list: first number, rows, seal; None where it is damaged."""
+    """A line of the list: first number, rows, seal; None if it is damaged."""
     content, _, sum = line.rpartition(" ")
     if digest(content.encode())[:8] != sum:
         return None
@@ -370,7 +370,7 @@ def parse_listed(line: str) -> tuple[int, int, str] | None:
 
 @lru_cache(OPEN_SEGMENTS)
 def _open_segment(_owner: object, path: Path, _stamp: Stamp) -> pa.RecordBatchFileReader:
-    """A memory-mapped segment, cached per log: a log recreated in the same place has other segments."""
+    """A memory-mapped segment, cached per log: a log that was recreated in the same place has different segments."""
     import pyarrow as pa
 
     with reading(path):
@@ -378,10 +378,10 @@ def _open_segment(_owner: object, path: Path, _stamp: Stamp) -> pa.RecordBatchFi
 
 
 def _committed_firsts(folder: Path) -> list[int]:
-    """First numbers of all segments, sorted and without gaps.
+    """The first numbers of all segments, sorted and without gaps.
 
-    A listing may miss a file that is added while it runs and yet show a later one; whatever comes
-    before the newest of a first listing is surely in a second one. Newer segments are probed for.
+    A directory listing may miss a file that is added while it runs and still include a later one. All segments before
+    the newest one of the first listing are in the second listing. Newer segments are probed for.
     """
     newest = max(_listed_firsts(folder), default=0)
     return sorted(first for first in _listed_firsts(folder) if first <= newest)

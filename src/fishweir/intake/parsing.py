@@ -24,13 +24,13 @@ from fishweir.intake.sources.lines import OTHER_LINE, csv_rows, line_count, plai
 REFUSED = (pa.ArrowException, ValueError, OSError)
 
 Rows = tuple[list[pa.Array], Bad]
-"""One array per declared column, and the reasons of the bad rows."""
+"""One array per declared column, and the reasons of the invalid rows."""
 
 Parse = Callable[[bytes], Rows]
 
 
 def parse_csv(stream: StreamDefinition, names: list[str], block: bytes) -> Rows:
-    """The rows of a block with these fields; one with a wrong number of fields is bad at its place."""
+    """The rows of a block with these fields. A row with a wrong number of fields is invalid."""
     try:
         block.decode()  # Arrow's handler of invalid rows must be able to decode them
         table, wrong = _read_csv(block, names, [n for n, _ in stream.columns if n in names])
@@ -52,14 +52,14 @@ def parse_csv(stream: StreamDefinition, names: list[str], block: bytes) -> Rows:
 
 
 def _with_gaps(good: int, wrong: Bad) -> pa.Array:
-    """For each row of the block its place among the good ones, NULL for a wrong one."""
+    """For each row of the block, its position among the valid rows; NULL for an invalid one."""
     count = good + len(wrong)
     index = np.full(count, -1)
     index[np.delete(np.arange(count), list(wrong))] = np.arange(good)
     return pa.array(index, mask=index < 0)
 
 
-def _read_csv(block: bytes, names: list[str], wanted: list[str]) -> tuple[pa.Table, Bad]:
+def _read_csv(block: bytes, names: list[str], columns: list[str]) -> tuple[pa.Table, Bad]:
     wrong: Bad = {}
 
     def set_aside(row: Any) -> str:
@@ -72,7 +72,7 @@ def _read_csv(block: bytes, names: list[str], wanted: list[str]) -> tuple[pa.Tab
         pa_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=set_aside),
         pa_csv.ConvertOptions(
             column_types={name: pa.binary() for name in names},
-            include_columns=wanted,
+            include_columns=columns,
             strings_can_be_null=True,
             null_values=[""],
         ),
@@ -81,7 +81,7 @@ def _read_csv(block: bytes, names: list[str], wanted: list[str]) -> tuple[pa.Tab
 
 
 def parse_json(stream: StreamDefinition, block: bytes) -> Rows:
-    """The objects of a block, one a line: by Arrow if it can, else in pieces and at last by Python."""
+    """The objects of a block, one per line: parsed by Arrow if possible, otherwise in pieces and finally by Python."""
     count = line_count(block)
     has_moments = any(kind == "timestamp" for _, kind in stream.columns)
     for moments in (pa.string(), pa.float64()) if has_moments else (pa.string(),):
@@ -98,8 +98,8 @@ def parse_json(stream: StreamDefinition, block: bytes) -> Rows:
 
 
 def _read_json(stream: StreamDefinition, block: bytes, moments: pa.DataType) -> pa.Table:
-    block.decode()  # Arrow does not check that it is UTF-8
-    if OTHER_LINE.search(block):  # Arrow takes `null` for a row, or crashes on it (apache/arrow#47409)
+    block.decode()  # Arrow does not check the encoding
+    if OTHER_LINE.search(block):  # Arrow treats `null` as a row, or crashes on it (apache/arrow#47409)
         raise ValueError("a line that is not an object")
     schema = pa.schema([(n, moments if kind == "timestamp" else KINDS[kind]) for n, kind in stream.columns])
     return pa_json.read_json(

@@ -2,8 +2,8 @@
 
 An entry that is known to be invalid at intake has the reason in `problem` and its raw bytes in `body`; it still gets a
 number. A stream with declared columns has one typed column `c_<name>` for each of them. A stream of published results
-has `origin`, which document it is that was passed on, and `since`: of the results of a chain's first joins, the version
-of the catalog when the earliest of their documents arrived.
+has `origin`, the document that was passed on, and `since`: for results of the first joins of a chain, the version of
+the catalog when the earliest of their documents arrived.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ ENTRY_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
 PUBLISHED_FIELDS: tuple[tuple[str, pa.DataType], ...] = (("since", pa.int64()), ("origin", pa.int64()))
 
 KEPT_BYTES = 256 * 1024 * 1024
-"""Of a broken file, at most this many bytes are kept with the problem; the reason says so."""
+"""The maximum number of bytes of a broken file that are kept with the problem."""
 
 SHOWN_PROBLEMS = 5
 
 
 def column_name(name: str) -> str:
-    """The log's column of a declared column."""
+    """The name of a declared column in the log."""
     return f"c_{name}"
 
 
 def log_schema(stream: StreamDefinition) -> pa.Schema:
-    """The Arrow schema of a stream's log; types of columns are those the language allows."""
+    """The Arrow schema of a stream's log."""
     declared = [(column_name(name), KINDS[kind]) for name, kind in stream.columns]
     return pa.schema([*ENTRY_FIELDS, *(PUBLISHED_FIELDS if stream.virtual is not None else ()), *declared])
 
@@ -53,7 +53,7 @@ def log_schema(stream: StreamDefinition) -> pa.Schema:
 def log_batch(
     stream: StreamDefinition, count: int, arrival: float, columns: Mapping[str, Sequence[Any] | pa.Array]
 ) -> pa.RecordBatch:
-    """`count` entries that arrived at one time; a column that is not given is NULL throughout."""
+    """`count` entries that arrived at one time. Columns that are not given are NULL."""
     schema = log_schema(stream)
     given: dict[str, Any] = {"arrival": np.full(count, arrival), **columns}
     arrays = [
@@ -75,9 +75,10 @@ def tuple_batch(
     arrival: float,
     given: Mapping[str, Any] | None = None,
 ) -> pa.RecordBatch:
-    """Tuples as entries: `arrays` in the order of the columns, `bad` the reason by row, `raw` its bytes.
+    """Tuples as entries: `arrays` in the order of the columns, `bad` with the reasons by row, `raw` for the bytes of a
+    row.
 
-    A bad row stays at its place with NULL in all columns; good rows cost no Python time.
+    An invalid row keeps its position, with NULL in all columns. Valid rows cost no Python time.
     """
     count = len(arrays[0])
     columns: dict[str, Any] = dict(given or {})
@@ -103,7 +104,7 @@ def _scattered(count: int, values: Mapping[int, Any], kind: pa.DataType) -> pa.A
 
 
 def file_problem(stream: StreamDefinition, path: Path, reason: str, arrival: float) -> pa.RecordBatch:
-    """One entry for what is left of a file that cannot be read on; it keeps the file's bytes."""
+    """One entry for the rest of a file that cannot be read any further, with the file's bytes."""
     with path.open("rb") as file:
         body = file.read(KEPT_BYTES)
         cut = f"; only the first {KEPT_BYTES:,} bytes are kept" if file.read(1) else ""
@@ -111,7 +112,7 @@ def file_problem(stream: StreamDefinition, path: Path, reason: str, arrival: flo
 
 
 def warn_problems(stream: StreamDefinition, batch: pa.RecordBatch) -> None:
-    """Log the reasons of the bad entries of a batch: the first few, then how many more."""
+    """Logs the reasons of the invalid entries of a batch: the first few, and the number of the others."""
     problems = batch.column("problem")
     if problems.null_count == len(problems):
         return

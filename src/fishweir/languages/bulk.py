@@ -3,7 +3,7 @@
 In: a text with `$column` placeholders, and rows. Out: the texts of the statements. A placeholder is replaced with the
 value's text, with quotes doubled, inside quotes; with the bare name in place of a name; with a path directly after a
 source; and with a number or a quoted string elsewhere. No value can end its quotation, and no path its position:
-outside its brackets it has only steps. A `$x` that is not a column stays as it is: a variable of XML-QL.
+outside its brackets it has only steps. A `$x` that is not a column is left unchanged: it is a variable of XML-QL.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _RESERVED = {"query", "stream", "feed"}
 Row = Mapping[str, Any]
 
 
-class Missing(ValueError):
+class BadValue(ValueError):
     """A value cannot be inserted into a statement. The message names the column."""
 
 
@@ -74,93 +74,93 @@ class Part:
 def render_rows(text: str, rows: Iterable[Row], columns: Iterable[str] | None = None, before: int = 0) -> Iterator[str]:
     """One text per row. The columns of the first row, unless given, determine which `$words` are placeholders.
 
-    QueryError names the row, counted from 1, and the column of a missing or impossible value.
+    Raises QueryError with the row, counted from 1, and the column of a missing or invalid value.
     """
     parts: list[str | Part] | None = None
     for number, row in enumerate(rows, before + 1):
         if not isinstance(row, Mapping):
-            raise QueryError(f"row {number} is not a mapping of columns to values but {type(row).__name__}")
+            raise QueryError(f"row {number} must be a mapping of columns to values, not {type(row).__name__}")
         if parts is None:
             parts = compile_text(text, row.keys() if columns is None else columns)
         try:
             yield "".join([part if isinstance(part, str) else part.of(row) for part in parts])
         except KeyError as error:
             raise QueryError(f"row {number}: there is no column {error}") from None
-        except Missing as error:
+        except BadValue as error:
             raise QueryError(f"row {number}: {error}") from None
 
 
 def compile_text(text: str, columns: Iterable[str]) -> list[str | Part]:
     """The text as fixed parts and functions of a row."""
-    known = set(columns)
+    names = set(columns)
     parts: list[str | Part] = []
     position = 0
     for match in _TOKEN.finditer(text):
-        if match["comment"] or (match["bare"] and match["bare"] not in known):
+        if match["comment"] or (match["bare"] and match["bare"] not in names):
             continue
         parts.append(text[position : match.start()])
         position = match.end()
         if match["quoted"]:
-            parts += _quoted_parts(match["quoted"], known)
+            parts += _quoted_parts(match["quoted"], names)
         elif match["name"]:
-            parts += [match["head"], _name_part(match["name"], known)]
+            parts += [match["head"], _name_part(match["name"], names)]
         else:
-            parts += _bare_parts(text, match, known)
+            parts += _bare_parts(text, match, names)
     return [part for part in [*parts, text[position:]] if part]
 
 
-def _quoted_parts(token: str, known: set[str]) -> list[str | Part]:
+def _quoted_parts(token: str, columns: set[str]) -> list[str | Part]:
     mark = token[-1]
 
     def part(column: str) -> Part:
         return Part("quoted", lambda row: _plain(row[column], column).replace(mark, mark * 2))
 
-    return _alternate(token, known, part)
+    return _alternate(token, columns, part)
 
 
-def _alternate(text: str, known: set[str], part: Callable[[str], Part]) -> list[str | Part]:
+def _alternate(text: str, columns: set[str], part: Callable[[str], Part]) -> list[str | Part]:
     """The fixed parts of a text, with a part for each placeholder between them."""
     parts: list[str | Part] = []
     position = 0
     for match in _PLACEHOLDER.finditer(text):
-        if match[1] in known:
+        if match[1] in columns:
             parts += [text[position : match.start()], part(match[1])]
             position = match.end()
     return [*parts, text[position:]]
 
 
-def _name_part(token: str, known: set[str]) -> Part:
-    pieces = _alternate(token, known, lambda column: Part("name", lambda row: _plain(row[column], column)))
+def _name_part(token: str, columns: set[str]) -> Part:
+    pieces = _alternate(token, columns, lambda column: Part("name", lambda row: _plain(row[column], column)))
 
     def name(row: Row) -> str:
         text = "".join([piece if isinstance(piece, str) else piece.of(row) for piece in pieces])
         if not is_name(text) or text.lower() in _RESERVED:
-            raise Missing(f"'{text}' is not a name: a letter, then letters, digits, '_', '-' or '.'")
+            raise BadValue(f"'{text}' is not a name: a letter, then letters, digits, '_', '-' or '.'")
         return text
 
     return Part("name", name)
 
 
-def _bare_parts(text: str, match: re.Match[str], known: set[str]) -> list[str | Part]:
-    """A literal; a space separates its quotes from an adjacent word. Directly after a source, a path: no literal is
-    possible there.
+def _bare_parts(text: str, match: re.Match[str], columns: set[str]) -> list[str | Part]:
+    """A literal, with a space between its quotes and an adjacent word; or, directly after a source, a path, since no
+    literal is possible there.
     """
     column = match["bare"]
     before, after = text[: match.start()], text[match.end() :]
     if _SOURCE.search(before):
         return [Part("path", lambda row: _path(row[column], column))]
-    glued = before[-1:] == "'" or before[-1:].isalnum() or before[-1:] == "_"
+    preceding = before[-1:] == "'" or before[-1:].isalnum() or before[-1:] == "_"
     following = after[:1] == "'" or bool(_PLACEHOLDER.match(after))
     in_window = (before.rstrip()[-1:] == "," and after.lstrip()[:1] == "}") or _RANGE.search(before)
     written = window if in_window else literal
     own = Part("literal", lambda row: written(row[column], column), "" if in_window else column)
-    return [" " if glued else "", own, " " if following else ""]
+    return [" " if preceding else "", own, " " if following else ""]
 
 
 def _path(value: Any, column: str) -> str:
     text = _plain(value, column).strip()
     if not _PATH.fullmatch(text):
-        raise Missing(f"the column '{column}' has no path that begins with a slash: {text}")
+        raise BadValue(f"the value of the column '{column}' is not a path that begins with a slash: {text}")
     return text
 
 
@@ -173,19 +173,19 @@ def literal(value: Any, column: str) -> str:
 
 
 def window(value: Any, column: str) -> str:
-    """A literal in the place of a join's window, which may be infinite."""
+    """A literal for the window of a join, which may be infinite."""
     return "INF" if _python(value) == math.inf else literal(value, column)
 
 
 def _plain(value: Any, column: str) -> str:
-    """The value's text; a missing value (None, NaN, NaT, pandas.NA) has none."""
+    """The value's text. Raises an error if the value is missing (None, NaN, NaT, pandas.NA)."""
     if type(value) is str:
         return value
     value = _python(value)
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        raise Missing(f"the column '{column}' has no value")
+        raise BadValue(f"the column '{column}' has no value")
     if isinstance(value, (float, Decimal)) and not math.isfinite(value):
-        raise Missing(f"the column '{column}' has no finite number: {value}")
+        raise BadValue(f"the value of the column '{column}' is not a finite number: {value}")
     return to_text(value)
 
 
@@ -195,7 +195,7 @@ def _python(value: Any) -> Any:
 
 
 def to_rows(data: Any) -> Iterator[Mapping[str, Any]]:
-    """Rows as dicts from dicts, Arrow tables, batches and readers, or a pandas DataFrame; in chunks."""
+    """Rows as dicts, from dicts, Arrow tables, batches and readers, or a pandas DataFrame, in chunks."""
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):

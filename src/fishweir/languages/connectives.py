@@ -1,7 +1,7 @@
 """Conditions with and, or, not in the pattern languages, and their disjunctive normal form.
 
 In: a condition over the comparisons of a language, its leaves. Out: the conjunctions, one of which must hold. Negation
-moves inward to the leaves; the language defines what a leaf, negated or not, is converted to.
+moves inward to the leaves; the language defines the result for a leaf, negated or not.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def conjunctions(
         case AndSyntax(parts) | OrSyntax(parts):
             found = [conjunctions(part, leaf, positive) for part in parts]
             if isinstance(condition, OrSyntax) == positive:
-                return few([one for some in found for one in some])
+                return limited([one for some in found for one in some])
             return [tuple(one for some in chosen for one in some) for chosen in all_of(found)]
     return leaf(condition, positive)
 
@@ -72,7 +72,7 @@ def all_of(parts: Sequence[Sequence[T]]) -> list[tuple[T, ...]]:
     return list(product(*parts))
 
 
-def few(alternatives: list[T]) -> list[T]:
+def limited(alternatives: list[T]) -> list[T]:
     return alternatives if len(alternatives) <= LARGEST else too_many()
 
 

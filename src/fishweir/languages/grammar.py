@@ -76,19 +76,19 @@ class Grammar:
 @lru_cache(maxsize=16)
 def _build(file: str, words: tuple[str, ...]) -> Lark:
     """The parser of a grammar with these conditions: generated once, then cached next to the compiled modules."""
-    kept = HERE / "__pycache__" / f"{Path(file).stem}.{_digest(file, words)}.grammar"
+    cached = HERE / "__pycache__" / f"{Path(file).stem}.{_digest(file, words)}.grammar"
     try:
-        with kept.open("rb") as stored:
+        with cached.open("rb") as stored:
             loaded: Lark = Lark.load(stored)
             return loaded
     except (OSError, EOFError, UnpicklingError):
         built = _analysed(file, words)
     try:
-        kept.parent.mkdir(exist_ok=True)
-        temporary = kept.with_suffix(f".{os.getpid()}.tmp")
+        cached.parent.mkdir(exist_ok=True)
+        temporary = cached.with_suffix(f".{os.getpid()}.tmp")
         with temporary.open("wb") as stored:
             built.save(stored)
-        temporary.replace(kept)
+        temporary.replace(cached)
     except OSError:
         pass  # a read-only installation: each process generates it
     return built
@@ -128,10 +128,10 @@ def unexpected(error: UnexpectedInput, text: str) -> Rejected:
     elif isinstance(error, UnexpectedCharacters):
         at, expected = error.pos_in_stream or 0, set(error.allowed or ())
     found = _FOUND.match(text, at)
-    seen = f"'{found[0]}'" if found else "the end of the statement"
+    shown = f"'{found[0]}'" if found else "the end of the statement"
     if _ENTITY.search(text, 0, at):
-        seen += ": ';' ends it; text is written as it is, '&' and not '&amp;'"
-    return Rejected(f"expected {alternatives(expected)}, found {seen}", at, syntax=True)
+        shown += ": ';' ends the statement; write '&' instead of '&amp;'"
+    return Rejected(f"expected {alternatives(expected)}, found {shown}", at, syntax=True)
 
 
 def alternatives(terminals: Iterable[str]) -> str:

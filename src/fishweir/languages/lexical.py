@@ -1,7 +1,7 @@
 """The lexical elements of all languages: quoted text, names, numbers, comparisons, comments.
 
 `terminals.lark` contains the same patterns for the grammars; a test keeps the two in sync. Quotes are `"…"`, `'…'` and
-typographic `“…”` (the NiagaraCQ paper also opens with `”`); a doubled closing quote stands for one. An apostrophe right
+typographic `“…”` (the NiagaraCQ paper also opens with `”`); a doubled closing quote represents one. An apostrophe right
 after a letter or digit (`Day's_range`) does not open a quotation.
 """
 
@@ -37,7 +37,7 @@ def unquote(token: str) -> str:
 
 
 def quote(text: str, mark: str = "'") -> str:
-    """The text as a quotation that any statement can contain, whatever characters it has."""
+    """The text as a quotation, for use in any statement."""
     return f"{mark}{text.replace(mark, mark * 2)}{mark}"
 
 
@@ -46,11 +46,11 @@ def is_name(text: str) -> bool:
 
 
 def to_operator(token: str) -> Operator:
-    """The comparison that an OPERATOR spells."""
+    """The comparison of an OPERATOR token."""
     return _SPELLINGS[token]
 
 
 def to_constant(literal: str) -> float | None:
-    """The number that a literal spells; None if it is not a number or too large for a double."""
+    """The number of a literal; None if it is not a number or too large for a double."""
     number = to_number(literal)
     return None if number is None or number - number != 0 else number

@@ -1,10 +1,10 @@
 """The queries of `register_many`: one text, many rows, parsed once.
 
 In: a text with placeholders, and rows. Out: queries, grouped by those that differ only in name and constants
-(algebra/alike.py). The first row is rendered and parsed like any statement. The skeleton cache then knows which
-literals are constants. If each placeholder is the name or lies within a literal, the other rows differ in nothing else,
-and their constants are read from the columns. This is correct because the values of a placeholder are literals of one
-kind, which can replace each other (skeleton.py). In all other cases, each row is parsed.
+(algebra/uniform_queries.py). The first row is rendered and parsed like any statement. The skeleton cache then knows
+which literals are constants. If each placeholder is the name or lies within a literal, the other rows differ in nothing
+else, and their constants are read from the columns. This is correct because the values of a placeholder are literals of
+one kind, which can replace each other (skeleton.py). In all other cases, each row is parsed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, pairwise, repeat
 
-from fishweir.algebra.alike import Alike, runs
 from fishweir.algebra.feeds import CreateFeed, to_query
 from fishweir.algebra.nodes import Constant, CreateQuery
+from fishweir.algebra.uniform_queries import UniformQueries, group_uniform
 from fishweir.errors import QueryError
-from fishweir.languages.bulk import Missing, Part, Row, compile_text, render_rows
+from fishweir.languages.bulk import BadValue, Part, Row, compile_text, render_rows
 from fishweir.languages.lexical import NAME, to_constant
 from fishweir.languages.script import parse_script, shared_cache
 from fishweir.languages.skeleton import Reader
@@ -49,15 +49,15 @@ class _Literal:
         return [read(text) for text in self.texts]
 
 
-def parse_rows(text: str, rows: Iterable[Row], now: float) -> Iterator[Alike]:
-    """The queries of all rows, in order. QueryError names the row of an impossible value."""
+def parse_rows(text: str, rows: Iterable[Row], now: float) -> Iterator[UniformQueries]:
+    """The queries of all rows, in order. Raises QueryError with the row of an invalid value."""
     text = text.strip().removesuffix(";").rstrip()
     source, done, columns = iter(rows), 0, list[str]()
     while chunk := list(islice(source, CHUNK)):
         if not done and isinstance(chunk[0], Mapping):
             columns = list(chunk[0])
         parts = compile_text(text, columns)
-        found = None if any(_is(part, "path") for part in parts) else _alike(parts, chunk, now)
+        found = None if any(_is(part, "path") for part in parts) else _uniform_rows(parts, chunk, now)
         if found is not None:
             yield found
         else:
@@ -67,7 +67,7 @@ def parse_rows(text: str, rows: Iterable[Row], now: float) -> Iterator[Alike]:
 
 def _with_paths(
     text: str, columns: Sequence[str], parts: Sequence[str | Part], rows: Sequence[Row], before: int, now: float
-) -> Iterator[Alike]:
+) -> Iterator[UniformQueries]:
     """The queries of `create query $name as S$path` with their paths as constants; those of other texts one by one."""
     match parts:
         case [str(head), Part(kind="name"), str(between), Part(kind="path"), *rest] if all(map(_is_fixed, rest)):
@@ -75,33 +75,33 @@ def _with_paths(
         case _:
             own = None
     if not own:
-        yield from runs(_one_by_one(text, columns, rows, before, now), CHUNK)
+        yield from group_uniform(_one_by_one(text, columns, rows, before, now), CHUNK)
         return
     from fishweir.languages.xscl.plain import is_constant, scan, to_path_query
 
-    behind, like = "".join(map(str, rest)), None
+    behind, first = "".join(map(str, rest)), None
     names, texts, constants = list[str](), list[str](), list[tuple[Constant, ...]]()
     for number, row in enumerate(rows, before):
         try:
             name, path = parts[1].of(row), parts[3].of(row)  # type: ignore[union-attr]
-        except (KeyError, TypeError, Missing):
+        except (KeyError, TypeError, BadValue):
             found = None  # the error is reported below
         else:
             whole = f"{head}{name}{between}{path}{behind}"
             found = scan(whole, len(whole) - len(path) - len(behind) - len(own[1]))
-        if found is not None and is_constant(found) and not like:
-            like = to_path_query(found, name, whole, 1, now)
-        if found is None or not like or not is_constant(found):
-            if like and names:
-                yield Alike(like, names, texts, constants)
-            like, names, texts, constants = None, [], [], []
-            yield from runs(_one_by_one(text, columns, [row], number, now), CHUNK)
+        if found is not None and is_constant(found) and not first:
+            first = to_path_query(found, name, whole, 1, now)
+        if found is None or not first or not is_constant(found):
+            if first and names:
+                yield UniformQueries(first, names, texts, constants)
+            first, names, texts, constants = None, [], [], []
+            yield from group_uniform(_one_by_one(text, columns, [row], number, now), CHUNK)
             continue
         names.append(name)
         texts.append(whole)
         constants.append((found.path, *found.constants))
-    if like:
-        yield Alike(like, names, texts, constants)
+    if first:
+        yield UniformQueries(first, names, texts, constants)
 
 
 def _is_fixed(part: str | Part) -> bool:
@@ -114,24 +114,24 @@ def _one_by_one(
     for rendered in render_rows(text, rows, columns, before):
         for statement in parse_script(rendered, now):
             if not isinstance(statement, CreateQuery) and (not isinstance(statement, CreateFeed) or statement.replace):
-                raise QueryError(f"register_many takes queries and feeds only: {rendered[:80]}")
+                raise QueryError(f"register_many accepts only queries and feeds, not: {rendered[:80]}")
             yield to_query(statement)
 
 
-def _alike(parts: Sequence[str | Part], rows: Sequence[Row], now: float) -> Alike | None:
-    """The queries of some rows in columns; None if it is unknown whether they are alike."""
+def _uniform_rows(parts: Sequence[str | Part], rows: Sequence[Row], now: float) -> UniformQueries | None:
+    """The queries of some rows as columns; None if they might not be uniform."""
     try:
         outs: Outs = [part if isinstance(part, str) else part.all(rows) for part in parts]
-    except (KeyError, TypeError, Missing):
+    except (KeyError, TypeError, BadValue):
         return None
     first = "".join([out if isinstance(out, str) else out[0] for out in outs])
     statements = parse_script(first, now)
-    cut, slots, structural = shared_cache().slots(first) or (None, (), ())
-    if cut is None or len(statements) != 1 or shared_cache().find(first, 1, now) != statements[0]:
+    split, slots, structural = shared_cache().slots(first) or (None, (), ())
+    if split is None or len(statements) != 1 or shared_cache().find(first, 1, now) != statements[0]:
         return None
     places = list(pairwise(accumulate((len(o if isinstance(o, str) else o[0]) for o in outs), initial=0)))
-    named = next((i for i, part in enumerate(parts) if _is(part, "name") and places[i][0] == cut.named), -1)
-    literals = [_literal(first, parts, outs, places, span) for span in cut.spans()]
+    named = next((i for i, part in enumerate(parts) if _is(part, "name") and places[i][0] == split.named), -1)
+    literals = [_literal(first, parts, outs, places, span) for span in split.spans()]
     within = {i for literal in literals if literal is not None for i in literal.parts}
     if (
         named < 0
@@ -146,7 +146,7 @@ def _alike(parts: Sequence[str | Part], rows: Sequence[Row], now: float) -> Alik
         return None
     constants = list(zip(*read, strict=True)) if read else [()] * len(rows)
     texts = list(map("".join, zip(*(repeat(o, len(rows)) if isinstance(o, str) else o for o in outs), strict=True)))
-    return Alike(to_query(statements[0]), outs[named], texts, constants)
+    return UniformQueries(to_query(statements[0]), outs[named], texts, constants)
 
 
 def _is(part: str | Part, kind: str) -> bool:

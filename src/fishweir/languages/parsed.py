@@ -33,7 +33,7 @@ class ConstantPlace:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """One query of any language; `places` holds one place per slot of the shape."""
+    """One query of any language; `places` contains one position per slot of the shape."""
 
     shape: Shape
     constants: tuple[Constant, ...]

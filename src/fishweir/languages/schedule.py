@@ -1,7 +1,7 @@
 """The clauses `distinct on`, `publish`, `pref`, `do`, `start`, `every`, `expire` of queries in all languages.
 
 A grammar imports the rules of `schedule.lark`, and its transformer inherits ScheduleTransformer, which produces
-Clauses. Times relative to now stay unresolved until `Clauses.schedule(now)`, so that a parsed query can be cached and
+Clauses. Times relative to now are not resolved before `Clauses.schedule(now)`, so that a parsed query can be cached and
 registered again later.
 """
 
@@ -109,7 +109,7 @@ class ScheduleTransformer(Transformer[Token, Any]):
         return tuple(_names(pattern) for pattern in (first, *rest[1::2]))
 
     def preferred(self, path: Token, op: Token, literal: Token) -> Score:
-        """Documents that satisfy a condition come first."""
+        """A preference for documents that satisfy a condition."""
         return Score((), 1.0, _value_condition((), path, op, literal))
 
     def do_clause(self, keyword: Token, action: Action) -> tuple[str, Any, int]:

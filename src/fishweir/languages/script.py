@@ -49,7 +49,7 @@ class Language:
     parse: Callable[[StatementText], AnyParsed]
 
 
-def _late(language: str) -> Callable[[StatementText], AnyParsed]:
+def _lazy_parser(language: str) -> Callable[[StatementText], AnyParsed]:
     """The parser of a language, loaded with the first query in it."""
 
     def parse(piece: StatementText) -> AnyParsed:
@@ -77,17 +77,17 @@ document.
 """
 
 LANGUAGES: tuple[Language, ...] = (
-    Language("NiagaraCQ", _words("where"), _late("niagaracq")),
-    Language("XSCL", _XSCL, _late("xscl")),
-    Language("XQuery", rf"for{GAP}++\$", _late("xquery")),
-    Language("RoSeS", r"from\b", _late("roses")),
-    Language("SQL", r"(?:select|with)\b", _late("sql")),
+    Language("NiagaraCQ", _words("where"), _lazy_parser("niagaracq")),
+    Language("XSCL", _XSCL, _lazy_parser("xscl")),
+    Language("XQuery", rf"for{GAP}++\$", _lazy_parser("xquery")),
+    Language("RoSeS", r"from\b", _lazy_parser("roses")),
+    Language("SQL", r"(?:select|with)\b", _lazy_parser("sql")),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What parsing a statement needs in addition to its text."""
+    """The input for parsing a statement in addition to its text."""
 
     line: int
     now: float
@@ -127,7 +127,7 @@ def _create_named(piece: StatementText, context: Context) -> Statement:
         expected = "'as'" if using else "'as' or 'using'"
         raise named.error(Rejected(f"expected {expected} and the query's text", at, syntax=True))
     body = _skip(piece.text, keyword.end())
-    return _query(piece, body, name, language or _recognised(named, body), context)
+    return _query(piece, body, name, language or _recognize(named, body), context)
 
 
 def _delete(piece: StatementText, context: Context) -> Statement:
@@ -205,13 +205,14 @@ def parse_script(text: str, now: float | None = None, cache: SkeletonCache | Non
 
 
 def parse_for_storage(text: str, now: float) -> list[Statement]:
-    """As `parse_script`, but queries that are a single path have it as a constant (algebra/path_queries.py)."""
+    """The same as `parse_script`, but queries that are a single path have it as a constant
+    (algebra/path_queries.py)."""
     return _parse_all(text, now, None, paths=text.count(";") >= FEWEST_PATHS)
 
 
 def _parse_all(text: str, now: float | None, cache: SkeletonCache | None, paths: bool) -> list[Statement]:
     moment = time.time() if now is None else now
-    kept = _CACHE if cache is None else cache
+    skeletons = _CACHE if cache is None else cache
     statements: list[Statement] = []
     line, counted = 1, 0
     if paths:
@@ -220,11 +221,11 @@ def _parse_all(text: str, now: float | None, cache: SkeletonCache | None, paths:
         line += text.count("\n", counted, piece.start)
         counted = piece.start
         scanned = scan_statement(piece.text, line, moment) if paths else None
-        statement = scanned or SHARED.find(piece.text, line) or kept.find(piece.text, line, moment)
+        statement = scanned or SHARED.find(piece.text, line) or skeletons.find(piece.text, line, moment)
         if statement is not None:
             statements.append(statement)
             continue
-        context = Context(line, moment, kept)
+        context = Context(line, moment, skeletons)
         last = _parse(piece, context)
         statements += [*context.earlier, last]
     return statements
@@ -235,7 +236,7 @@ def _parse(piece: StatementText, context: Context) -> Statement:
     for begins, parse in _STATEMENTS:
         if begins.match(piece.text):
             return parse(piece, context)
-    return _query(piece, 0, None, _recognised(piece, 0), context)
+    return _query(piece, 0, None, _recognize(piece, 0), context)
 
 
 def _query(piece: StatementText, at: int, name: str | None, language: Language, context: Context) -> Statement:
@@ -282,7 +283,7 @@ def _placed(piece: StatementText, parse: Callable[[], Statement]) -> Statement:
         raise piece.error(Rejected("the query is nested too deeply", 0)) from None
 
 
-def _recognised(piece: StatementText, at: int) -> Language:
+def _recognize(piece: StatementText, at: int) -> Language:
     for begins, language in _BEGINS:
         if begins.match(piece.text, at):
             return language

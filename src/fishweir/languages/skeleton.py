@@ -100,7 +100,7 @@ class _Span:
         return amount * self.unit if amount is not None and 0 < amount * self.unit < math.inf else None
 
 
-class Cut(NamedTuple):
+class SplitStatement(NamedTuple):
     """A split statement; the skeleton begins with the kinds of head and literals."""
 
     name: str | None
@@ -153,31 +153,31 @@ class SkeletonCache:
         """The statement as a full parse would return it, or None if a full parse is needed."""
         if self._words is not keywords():
             self._clear()
-        cut = _cut(text)
-        family = self._families.get(cut.skeleton) if cut else None
-        if cut is None or family is None:
+        split = _split(text)
+        family = self._families.get(split.skeleton) if split else None
+        if split is None or family is None:
             return None
-        literals = cut.literals or _NOTHING
+        literals = split.literals or _NOTHING
         template = family.templates.get(tuple([literals[i] for i in family.structural]))
         if template is None:
             return None
         constants = tuple([read(literals[i]) for i, read in family.slots])
         if None in constants:
             return None
-        if cut.skeleton[0] == "feed":
-            assert cut.name is not None
+        if split.skeleton[0] == "feed":
+            assert split.name is not None
             assert isinstance(template.query.shape, FeedQuery)
             worth = template.query.clauses.preference
-            return CreateFeed(cut.name.strip(), template.query.shape, constants, text, line, preference=worth)  # type: ignore[arg-type]
+            return CreateFeed(split.name.strip(), template.query.shape, constants, text, line, preference=worth)  # type: ignore[arg-type]
         schedule = template.schedule or _schedule(template.query, now)
         if schedule is None:
             return None
         query = template.query
-        published = cut.skeleton[0] == "publish"
+        published = split.skeleton[0] == "publish"
         return CreateQuery(
             query.shape,
             constants,  # type: ignore[arg-type]
-            cut.name,
+            split.name,
             query.clauses.actions,
             schedule,
             text,
@@ -186,26 +186,26 @@ class SkeletonCache:
             published=published,
         )
 
-    def slots(self, text: str) -> tuple[Cut, tuple[tuple[int, Reader], ...], tuple[int, ...]] | None:
+    def slots(self, text: str) -> tuple[SplitStatement, tuple[tuple[int, Reader], ...], tuple[int, ...]] | None:
         """The split text of a cached statement, its constant literals with their readers, and its structural ones."""
-        cut = _cut(text)
-        family = self._families.get(cut.skeleton) if cut else None
-        return None if cut is None or family is None else (cut, family.slots, family.structural)
+        split = _split(text)
+        family = self._families.get(split.skeleton) if split else None
+        return None if split is None or family is None else (split, family.slots, family.structural)
 
     def keep(self, text: str, query: AnyParsed) -> None:
         """Caches a full parse; positions of the query's constants are relative to the start of the text."""
-        cut = _cut(text)
-        family = _family(cut, query) if cut else None
-        published = cut is not None and cut.skeleton[0] == "publish"
-        if cut is None or family is None or query.clauses.publish != (cut.name if published else None):
+        split = _split(text)
+        family = _family(split, query) if split else None
+        published = split is not None and split.skeleton[0] == "publish"
+        if split is None or family is None or query.clauses.publish != (split.name if published else None):
             return
         if self.size >= self._limit or self._words is not keywords():
             self._clear()
-        known = self._families.setdefault(cut.skeleton, family)
-        if known.slots != family.slots:
+        cached = self._families.setdefault(split.skeleton, family)
+        if cached.slots != family.slots:
             return
         schedule = None if query.clauses.is_relative else query.clauses.schedule(0.0)
-        known.templates[tuple(cut.literals[i] for i in known.structural)] = _Template(query, schedule)
+        cached.templates[tuple(split.literals[i] for i in cached.structural)] = _Template(query, schedule)
         self.size += 1
 
     def _clear(self) -> None:
@@ -226,7 +226,7 @@ def join_literals(skeleton: Key, literals: Sequence[str]) -> str:
     return "".join([text for pair in zip(between, [*literals, ""], strict=True) for text in pair])
 
 
-def _cut(text: str) -> Cut | None:
+def _split(text: str) -> SplitStatement | None:
     """The statement without its literals; None for a head that needs a full parse."""
     head = _HEAD.match(text)
     if head is None:
@@ -247,7 +247,7 @@ def _cut(text: str) -> Cut | None:
         name, kind, parts[-1] = published[1], "publish", parts[-1][: published.start(1)]
         named = len(text) - len(name)
     kinds = tuple([_FIRST.get(literal[0]) for literal in literals])
-    return Cut(name, start, (kind, kinds, *parts[::2]), literals, named)
+    return SplitStatement(name, start, (kind, kinds, *parts[::2]), literals, named)
 
 
 def _schedule(query: AnyParsed, now: float) -> Schedule | None:
@@ -263,10 +263,10 @@ def _reader(place: AnyPlace) -> Reader:
     return _READERS[place.kind]
 
 
-def _family(cut: Cut, query: AnyParsed) -> _Family | None:
+def _family(split: SplitStatement, query: AnyParsed) -> _Family | None:
     """The literals that are slots; None unless each constant is exactly one literal."""
     spans: dict[tuple[int, int], int] = {}
-    for index, (literal, (start, end)) in enumerate(zip(cut.literals, cut.spans(), strict=True)):
+    for index, (literal, (start, end)) in enumerate(zip(split.literals, split.spans(), strict=True)):
         spans[end - len(literal.lstrip("> \t\r\n\f\v")), start + len(literal.rstrip())] = index
     slots: list[tuple[int, Reader]] = []
     places: tuple[AnyPlace, ...] = query.places
@@ -277,4 +277,4 @@ def _family(cut: Cut, query: AnyParsed) -> _Family | None:
             return None
         slots.append((found, _Fixed(constant) if fixed else _reader(place)))
     taken = {index for index, read in slots if not isinstance(read, _Fixed)}
-    return _Family(tuple(slots), tuple(i for i in range(len(cut.literals)) if i not in taken))
+    return _Family(tuple(slots), tuple(i for i in range(len(split.literals)) if i not in taken))

@@ -1,9 +1,9 @@
 """Parse once per shape, for subscriptions: those that differ only in targets and intervals share one parse.
 
 A statement is split into its skeleton and its literals (skeleton.py). The role of each literal in the first statement
-of a skeleton is found by trial: the statement is parsed again with another literal in its place. What changes is an
-argument of the output, the interval, or something else, which then becomes part of the key. A later statement uses its
-own literals. Doubtful cases are parsed in full, with good error messages.
+of a skeleton is found by trial: the statement is parsed again with another literal in its place. If the change affects
+an argument of the output or the interval, the literal is one; otherwise, it becomes part of the key. A later statement
+uses its own literals. Ambiguous cases are parsed in full, with good error messages.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from fishweir.records import dataclass
 LIMIT = 10_000
 """The maximum number of cached statements."""
 _BEGINS = re.compile(r"subscribe(?![\w.-])", re.IGNORECASE)
-_MARK = "a-text-of-its-own"
+_MARK = "a-distinct-text"
 
 Parse = Callable[[str, float], Statement]
-"""Parses a text in full, as of a time."""
+"""Parses a text in full, at a given time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class _Family:
     arguments: tuple[tuple[int, int], ...]
     every: tuple[int, float] | None
     structural: tuple[int, ...]
-    known: dict[tuple[str, ...], Subscribe] = field(default_factory=dict)
+    statements: dict[tuple[str, ...], Subscribe] = field(default_factory=dict)
 
 
 class SubscriptionCache:
@@ -55,7 +55,7 @@ class SubscriptionCache:
         family = self._families.get(skeleton)
         if family is None:
             return None
-        like = family.known.get(tuple([literals[at] for at in family.structural]))
+        like = family.statements.get(tuple([literals[at] for at in family.structural]))
         if like is None:
             return None
         action, schedule = like.action, like.schedule
@@ -75,14 +75,14 @@ class SubscriptionCache:
     def keep(self, statement: Subscribe, now: float, parse: Parse) -> None:
         """Caches a statement that was parsed in full."""
         skeleton, literals = split_literals(statement.text)
-        if _tried(parse, statement.text, now + 1.0) != replace(statement, line=1):
+        if _try_parse(parse, statement.text, now + 1.0) != replace(statement, line=1):
             return  # its times are relative to now
         family = self._families.get(skeleton) or _family(statement, skeleton, literals, now, parse)
         if self._size >= LIMIT:
             self._families.clear()
             self._size = 0
         self._families[skeleton] = family
-        family.known[tuple([literals[at] for at in family.structural])] = statement
+        family.statements[tuple([literals[at] for at in family.structural])] = statement
         self._size += 1
 
 
@@ -102,7 +102,7 @@ def _family(statement: Subscribe, skeleton: Key, literals: list[str], now: float
             f"'{_MARK}'" if literal[0] in OPENING_QUOTES else "1" if float(to_constant(literal) or 0.0) != 1.0 else "2"
         )
         text = join_literals(skeleton, [*literals[:at], other, *literals[at + 1 :]])
-        tried = _tried(parse, text, now)
+        tried = _try_parse(parse, text, now)
         argument = None if tried is None else _argument(statement, tried, _plain(other))
         if argument is not None:
             arguments.append((at, argument))
@@ -113,7 +113,7 @@ def _family(statement: Subscribe, skeleton: Key, literals: list[str], now: float
     return _Family(tuple(arguments), every, tuple(structural))
 
 
-def _tried(parse: Parse, text: str, now: float) -> Subscribe | None:
+def _try_parse(parse: Parse, text: str, now: float) -> Subscribe | None:
     try:
         found = parse(text, now)
     except (Rejected, QueryError):

@@ -1,4 +1,4 @@
-"""Times and intervals as people write them: `3 months`, `daily`, `2026-05-01T12:00Z`, `now`.
+"""Times and intervals in statements: `3 months`, `daily`, `2026-05-01T12:00Z`, `now`.
 
 Shared by all languages. Intervals become seconds; times become moments, which are seconds since 1970 or an offset from
 now that is resolved at each registration.

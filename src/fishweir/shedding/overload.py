@@ -5,13 +5,13 @@ constructing outputs for deliveries and published streams. Out: a budget in seco
 per document is the median of recent micro-batches. Small micro-batches are ignored, since their fixed cost dominates,
 and so is the first one of a process, which compiles.
 
-Shedding begins when the backlog would take longer than half of the target, and ends when it would take less than one
+Shedding starts when the backlog would take longer than half of the target, and ends when it would take less than one
 fifth (hysteresis). In between, the budget is two fifths, including the cost of leaving documents out: a document waits
 for the micro-batch before its own, and then for its own, which together take four fifths.
 
 Evaluated documents cannot be shed any more, so those that wait for their outputs reduce the budget. While there are
 any, a micro-batch gets at least the time that passes until the next one, adjusted by the distance of the backlog from
-two fifths of the target. Short micro-batches thus shed evenly, instead of alternating between all and nothing.
+two fifths of the target. Short micro-batches thus shed evenly, instead of alternating between everything and nothing.
 
 The cost model predicts how much an output costs without some patterns. The saving that is measured is smaller, since
 part of the cost of a result does not depend on its patterns, so predictions are corrected by the ratio of the two.
@@ -27,7 +27,7 @@ from fishweir.errors import QueryError
 from fishweir.records import dataclass
 
 BEGIN, AIM, END = 0.5, 0.4, 0.2
-"""Shares of the target latency: shedding begins above the first, aims at the second and ends below the third."""
+"""Shares of the target latency: shedding starts above the first, aims at the second and ends below the third."""
 RECENT = 10
 ENOUGH = 1_000
 """Micro-batches with fewer documents are used to estimate the speed only if they took longer than the target."""
@@ -77,7 +77,7 @@ class Overload:
     latency: float
     shedding: bool = False
     deciding: float = 0.0
-    """Processor time of all decisions in seconds, since other threads may hold the interpreter meanwhile."""
+    """Processor time of all decisions in seconds, since other threads may hold the interpreter in the meantime."""
     choosing: float = 0.0
     """The part of it in which FastShed chose; the rest is weighing patterns and preferences."""
     recording: float = 0.0
@@ -94,7 +94,7 @@ class Overload:
 
     def __post_init__(self) -> None:
         if not self.latency > 0:
-            raise QueryError(f"the target latency is a number of seconds above 0, not {self.latency}")
+            raise QueryError(f"the target latency must be a number of seconds above 0, not {self.latency}")
 
     def took(self, documents: int, seconds: float, shed: int = 0, part: float = 1.0) -> None:
         """Records a micro-batch; `shed` documents were left out, and `part` of the patterns' cost was spent."""
@@ -141,8 +141,8 @@ class Overload:
         if not self.shedding:
             return None
         room = AIM * self.latency - constructing * output
-        meanwhile = min(passed, self.latency) * (1 + room / (AIM * self.latency)) if constructing else 0.0
-        seconds = max(0.0, room, meanwhile)
+        until_next = min(passed, self.latency) * (1 + room / (AIM * self.latency)) if constructing else 0.0
+        seconds = max(0.0, room, until_next)
         leaving_out = min(median(self._left_out or [0.0]), matching)
         return Budget(seconds, matching, output, leaving_out, self.realized)
 

@@ -71,7 +71,7 @@ def shed_queries(tree: PatternTree) -> list[frozenset[int]]:
 
 
 def _kept_below(tree: PatternTree, parent: int) -> Iterator[tuple[int, ...]]:
-    """All ways to keep patterns below one: each child is removed with everything below it, or kept with some of it."""
+    """All choices of patterns to keep below one: each child is removed entirely, or kept with some of its subtree."""
     ways = [[(), *((child, *below) for below in _kept_below(tree, child))] for child in tree.children(parent)]
     for chosen in product(*ways):
         yield tuple(one for part in chosen for one in part)

@@ -18,7 +18,7 @@ from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, return
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What is left of a query's output without some patterns: the columns of an SQL selection, else the parts."""
+    """A query's output without some patterns: the columns of an SQL selection, or the parts of another query."""
 
     parts: tuple[Output, ...]
     columns: frozenset[str]

@@ -18,7 +18,7 @@ from fishweir.shedding.utility import named
 
 
 def selection_at(shape: Any, preference: Preference | None, key: str) -> int | None:
-    """The selection pattern of a query at a path, if its preference names it and the query can do without it."""
+    """The selection pattern of a query at a path, if its preference names it and the query does not need it."""
     if preference is None or not isinstance(shape, Shape) or not is_alone(shape) or shape.alternatives:
         return None
     if shape.formula is not None or any(node.absent for block in shape.blocks for node in block.pattern.walk()):

@@ -10,8 +10,8 @@ loss, summed over its queries and weighted by their subscribers, per cost saved.
 - a **selection pattern**, which the paper's shed queries may lack: its condition is not checked, and its queries
   select more (`relaxing.py`).
 
-Queries without a preference lose nothing, unless the stream says `shed allowed`. So a condition is a part only if all
-queries that need it may lose it, and if its absence does not make any of them true.
+Queries without a preference lose nothing, unless the stream is declared with `shed allowed`. So a condition is a part
+only if all queries that need it may lose it, and if its absence does not make any of them true.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Saved = tuple[float, float]
 @dataclass(frozen=True, slots=True)
 class PreferenceGroup:
     """Queries over one stream with one shape and preference (None for none), and their total number of subscribers.
-    `taken` says whether their outputs are consumed immediately, by a delivery or by a query over them.
+    `taken` tells whether their outputs are consumed immediately, by a delivery or by a query over them.
     """
 
     preference: Preference | None
@@ -99,7 +99,7 @@ class Parts:
         return sum(group.weight for group in self.groups)
 
     def only(self, gone: Set[int]) -> tuple[str, ...]:
-        """The paths that no groups but those in `gone` need."""
+        """The paths that only groups in `gone` need."""
         keys = dict.fromkeys(key for place in sorted(gone) for key in needed_paths(self.groups[place].shape))
         return tuple(key for key in keys if self.needed[key] <= gone)
 

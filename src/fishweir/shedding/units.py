@@ -1,7 +1,7 @@
 """Topmost elements: the units that a decision treats individually (utility-driven shedding, section 1).
 
 Usually the unit is a document. If documents are lists of many elements that the queries of a stream iterate over, the
-unit is such an element: the job switches between sets of patterns within a document, at the beginning of each element.
+unit is such an element: the job switches between sets of patterns within a document, at the start of each element.
 
 In: the parts that the queries of a stream can do without. Out: the path of the elements, as names, if all queries share
 one.

@@ -29,7 +29,7 @@ class Utilities:
         return sum(self.of[pattern] for pattern in kept)
 
     def normalized(self, kept: Iterable[int]) -> float:
-        """The share of the original query's utility; an original without utility loses nothing."""
+        """The share of the original query's utility; 1 if the original has no utility."""
         whole = sum(self.of)
         return self.total(kept) / whole if whole else 1.0
 

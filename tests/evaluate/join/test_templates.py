@@ -7,7 +7,7 @@ from itertools import combinations, product
 import pytest
 from hypothesis import given
 
-from fishweir.algebra.joins import reduced, row_variables, wanted_nodes
+from fishweir.algebra.joins import nodes_named, reduced, row_variables
 from fishweir.algebra.nodes import Comparison, PatternNode, Slot, Step, VariableOutput
 from fishweir.papers.mmqjp.isomorphism import Structure, canonical
 from fishweir.papers.mmqjp.join_graph import UnsupportedJoin, to_join_graph, to_minor
@@ -169,7 +169,7 @@ def test_the_rules_leave_what_the_algebra_says(shape):
     for side, nodes in enumerate(minor.sides):
         pattern = shape.blocks[side].pattern
         wanted = {c.left if side == 0 else c.right for c in shape.conditions} | set(shape.output_variables)
-        left = reduced(pattern, wanted_nodes(pattern, wanted))
+        left = reduced(pattern, nodes_named(pattern, wanted))
         assert [n.names for n in nodes] == [n.variables for n in pattern.walk() if id(n) in left]
         assert tuple(n.names[0] for n in nodes if n.is_shown) == row_variables(shape, side)
 

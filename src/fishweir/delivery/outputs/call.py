@@ -20,7 +20,7 @@ class Call(NotRewindable):
 
     @staticmethod
     def check(arguments: Sequence[str]) -> None:
-        """Refuses a function that cannot be there. No module is imported for this."""
+        """Rejects a function that cannot exist, without importing its module."""
         (target,) = arguments
         module, _, name = target.partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), name)):
@@ -54,8 +54,8 @@ def _missing(module: str) -> str | None:
 
 
 def _spec(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
-    if name in sys.modules and (known := getattr(sys.modules[name], "__spec__", None)) is not None:
-        return known  # type: ignore[no-any-return]
+    if name in sys.modules and (spec := getattr(sys.modules[name], "__spec__", None)) is not None:
+        return spec  # type: ignore[no-any-return]
     specs = (finder.find_spec(name, path) for finder in sys.meta_path if hasattr(finder, "find_spec"))
     return next((spec for spec in specs if spec is not None), None)
 

@@ -24,8 +24,8 @@ class FeedFile(FileTarget, NotRewindable, ABC):
 
     def deliver(self, results: Payload) -> None:
         before = self.read() if self.path.exists() else []
-        known = {entry.id for entry in before}
-        fresh = {entry.id: entry for result in results if (entry := entry_of(result, results.media)).id not in known}
+        ids = {entry.id for entry in before}
+        fresh = {entry.id: entry for result in results if (entry := entry_of(result, results.media)).id not in ids}
         entries = [*reversed(fresh.values()), *before][:MOST]
         name = ", ".join(results.feeds) or self.path.stem
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -57,12 +57,12 @@ class Http(NotRewindable):
 
     def _post(self, body: bytes, headers: dict[str, str]) -> tuple[int, str | None]:
         try:
-            status, said = _posting(self.guard).post(self.url, body, headers, time.monotonic() + LONGEST)
+            status, reply = _posting(self.guard).post(self.url, body, headers, time.monotonic() + LONGEST)
         except TimeoutError as error:
             raise NotDelivered(f"ReadTimeout: {error}") from error
         except (HTTPException, GuardError, OSError, ValueError) as error:
             raise NotDelivered(f"{type(error).__name__}: {error}") from error
-        return status, said.get("Retry-After")
+        return status, reply.get("Retry-After")
 
     def _by_proxy(self, body: bytes, headers: dict[str, str]) -> tuple[int, str | None]:
         import httpx

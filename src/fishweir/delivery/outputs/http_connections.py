@@ -28,7 +28,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from fishweir.guard import Guard
 
-IDLE, KEPT = 30.0, 100
+IDLE, MAX_IDLE = 30.0, 100
 """Seconds for which an open connection is kept for its next use, and the maximum number of such connections."""
 SHORT = 1 << 16
 """The maximum number of bytes of a response that are read to reuse the connection."""
@@ -58,21 +58,21 @@ class HttpConnections:
     def post(self, url: str, body: bytes, headers: Mapping[str, str], end: float) -> tuple[int, Message]:
         """Status and headers of the response, which must arrive by `end` on the monotonic clock."""
         place = _place(url)
-        connection = self._taken(place) or _Connection(place, self.guard)
+        connection = self._acquire(place) or _Connection(place, self.guard)
         connection.end, connection.patience = end, self.patience
         is_open = False
         try:
             connection.send(place.head + _head(headers, len(body)) + body)
             answer = connection.answer()
-            is_open = connection.is_free_of(answer)
+            is_open = connection.is_reusable_after(answer)
             return answer.status, answer.headers
         finally:
             if is_open:
-                self._give_back(place, connection)
+                self._release(place, connection)
             else:
                 connection.close()
 
-    def _taken(self, place: _Place) -> _Connection | None:
+    def _acquire(self, place: _Place) -> _Connection | None:
         """An open connection that the server has not closed in the meantime."""
         while True:
             with self._lock:
@@ -86,9 +86,9 @@ class HttpConnections:
                 return connection
             connection.close()
 
-    def _give_back(self, place: _Place, connection: _Connection) -> None:
+    def _release(self, place: _Place, connection: _Connection) -> None:
         with self._lock:
-            if self._count < KEPT:
+            if self._count < MAX_IDLE:
                 self._idle[place[:3]].append((time.monotonic(), connection))
                 self._count += 1
                 return
@@ -107,13 +107,13 @@ class _Connection:
         self.plain: socket.socket | None = None
 
     def send(self, request: bytes) -> None:
-        plain = self.plain or self._connected()
+        plain = self.plain or self._connect()
         plain.settimeout(self.left())
         plain.sendall(request)
 
-    def _connected(self) -> socket.socket:
+    def _connect(self) -> socket.socket:
         place = self.place
-        self.plain = self.guard.connected(place.host, place.port, self.left())
+        self.plain = self.guard.connect(place.host, place.port, self.left())
         self.plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if place.secure:
             self.plain.settimeout(self.left())
@@ -121,7 +121,7 @@ class _Connection:
         return self.plain
 
     def answer(self) -> http.client.HTTPResponse:
-        answer = http.client.HTTPResponse(self, method="POST")  # type: ignore[arg-type]  # it needs `makefile` alone
+        answer = http.client.HTTPResponse(self, method="POST")  # type: ignore[arg-type]  # it needs only `makefile`
         answer.begin()
         return answer
 
@@ -139,9 +139,9 @@ class _Connection:
         if self.plain is not None:
             self.plain.close()
 
-    def is_free_of(self, answer: http.client.HTTPResponse) -> bool:
-        """Reads the rest of a short response and returns whether the connection can be reused. The response is already
-        known: errors from here on do not make it a failure.
+    def is_reusable_after(self, answer: http.client.HTTPResponse) -> bool:
+        """Reads the rest of a short response and returns whether the connection can be reused. The status is already
+        known, so later errors do not make the delivery fail.
         """
         if answer.will_close or (answer.length is not None and answer.length > SHORT):
             return False
@@ -182,8 +182,8 @@ def _place(url: str) -> _Place:
     named = f"[{host}]" if ":" in (host or "") else host
     headers = {"Host": named if port in (None, usual) else f"{named}:{port}", "User-Agent": "Fishweir", "Accept": "*/*"}
     if parts.username is not None:
-        known = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        headers["Authorization"] = f"Basic {base64.b64encode(known.encode()).decode()}"
+        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["Authorization"] = f"Basic {base64.b64encode(credentials.encode()).decode()}"
     lines = [f"POST {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), ""]
     return _Place(secure, host or "", port or usual, "\r\n".join(lines).encode("ascii"))
 
@@ -209,5 +209,5 @@ def has_proxy(url: str) -> bool:
 @lru_cache(maxsize=1_000)
 def _has_proxy(scheme: str, host: str) -> bool:
     proxies = getproxies()
-    wanted = proxies.get(scheme) or proxies.get("all")
-    return bool(wanted) and not proxy_bypass(host)
+    proxy = proxies.get(scheme) or proxies.get("all")
+    return bool(proxy) and not proxy_bypass(host)

@@ -58,8 +58,8 @@ class Mail(NotRewindable):
         try:
             server.send(message, server.sender, self.address)
         except smtplib.SMTPRecipientsRefused as error:
-            code, said = next(iter(error.recipients.values()))
-            raise NotDelivered(f"{code} {said.decode(errors='replace')}", never=code >= 500) from error
+            code, reply = next(iter(error.recipients.values()))
+            raise NotDelivered(f"{code} {reply.decode(errors='replace')}", never=code >= 500) from error
         except (smtplib.SMTPException, OSError) as error:
             raise NotDelivered(f"{type(error).__name__}: {error}") from error
 
@@ -112,7 +112,7 @@ class Server:
 
 
 def _context(verified: bool) -> ssl.SSLContext:
-    """How connections are encrypted. Shared, because loading the certificates takes longer than sending a mail."""
+    """The TLS context. It is shared because loading the certificates takes longer than sending a mail."""
     return _context_of(verified, *certificates())
 
 
@@ -125,7 +125,7 @@ def _context_of(verified: bool, *_: tuple[str, int]) -> ssl.SSLContext:
 
 
 def digest(address: str, sender: str, payload: Payload) -> EmailMessage:
-    """One message with all results since the last one."""
+    """One message with all results since the last message."""
     entries = [entry_of(result, payload.media) for result in payload[:MOST]]
     name = printable(", ".join(payload.feeds[:3]) or payload[0].query)
     more = len(payload) - len(entries)

@@ -62,7 +62,7 @@ def _refusal(factory: Factory, count: int) -> str | None:
 class Outputs:
     def __init__(self, guard: Guard | None = None) -> None:
         self._own: dict[str, Factory] = {}
-        self.guard = Guard.asked(None) if guard is None else guard
+        self.guard = Guard.from_setting(None) if guard is None else guard
 
     def register(self, name: str, factory: Factory) -> None:
         """Registers an output. Raises QueryError if no statement could name it, or if a built-in output has its
@@ -90,7 +90,7 @@ class Outputs:
 
     def resolved(self, action: Action, base: Path) -> Action:
         """The action as it is stored. Raises BadArgument or QueryError if it could never be opened."""
-        factory = self._known(action)
+        factory = self._factory(action)
         own, options = split_options(action.arguments)
         if options.secret is not None and action.name in BUILT_IN and not hasattr(factory, "secret"):
             raise BadArgument("secret", f"{action.name} does not sign deliveries: 'secret NAME' is for http")
@@ -107,7 +107,7 @@ class Outputs:
         return Action(action.name, action.arguments, address, host, getattr(factory, "own", False))
 
     def _guard(self, name: str, arguments: Sequence[str], host: str, base: Path) -> None:
-        """Refuses functions, and all places but public hosts and allowed files, to statements of untrusted people."""
+        """Rejects functions, and all targets other than public hosts and allowed files, if the guard is on."""
         if not self.guard.on or name in self._own or not arguments:
             return
         if name == "call":
@@ -119,7 +119,7 @@ class Outputs:
         except GuardError as error:
             raise BadArgument(arguments[0], str(error)) from None
 
-    def _known(self, action: Action) -> Factory:
+    def _factory(self, action: Action) -> Factory:
         try:
             return self.factory(action.name)
         except QueryError as error:

@@ -27,7 +27,7 @@ def credentials(place: str) -> tuple[str, str] | None:
 
 
 def without_credentials(place: str) -> str:
-    """A URL as it may be shown and stored."""
+    """The URL without user name and password, for messages and storage."""
     if credentials(place) is None:
         return place
     url = urlsplit(place)
@@ -35,13 +35,13 @@ def without_credentials(place: str) -> str:
 
 
 def server_of(url: str) -> str:
-    """Scheme, host and port."""
+    """Scheme, host and port of a URL."""
     parts = urlsplit(without_credentials(url))
     return f"{parts.scheme}://{parts.netloc}".lower()
 
 
 def with_credentials(url: str, place: str) -> str:
-    """A URL with the user and the password of a place on the same server; those of another server stay there."""
+    """The URL with the user and password of `place` if both are on the same server; otherwise unchanged."""
     given, at, _ = urlsplit(place).netloc.rpartition("@")
     if not at or server_of(url) != server_of(place):
         return url

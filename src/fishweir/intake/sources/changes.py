@@ -1,9 +1,9 @@
 """The change stream of a file that changes in place: for each change, a document with the new and the old row.
 
 In: the log of the rows. Out: entries in the log of `NAME.changes`. The document is the row with three more children:
-`change` (inserted, updated or deleted), `old` with what the row was before, and `ratio` with the new value divided by
-the old one, of each child and attribute that is a number in both. Of a deleted row only `change` and `old` are there.
-The cursor is the number of the last row taken, so a restart neither loses nor repeats a change.
+`change` (inserted, updated or deleted), `old` with the previous version of the row, and `ratio` with the quotient of
+the new and the old value, for each child and attribute that is a number in both. A deleted row has only `change` and
+`old`. The cursor is the number of the last row that was processed, so a restart neither loses nor repeats a change.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class ChangesSource:
         self.stream, self.log, self.rows = stream, log, rows
         self.trouble: str | None = None
         self.working = False
-        self._taken: int = log.newest(CURSOR) or 0
+        self._position: int = log.newest(CURSOR) or 0
 
     def poll(self, now: float) -> Iterator[int]:
-        while (head := self.rows.head()) > self._taken:
-            upto = min(head, self._taken + BATCH_DOCUMENTS)
+        while (head := self.rows.head()) > self._position:
+            upto = min(head, self._position + BATCH_DOCUMENTS)
             count = self._append(upto)
-            self._taken = upto
+            self._position = upto
             self.working = self.rows.head() > upto
             yield count
 
     def _append(self, upto: int) -> int:
         columns: dict[str, list[object]] = {"body": [], "context": [], "timestamp": [], "arrival": []}
-        for number in range(self._taken + 1, upto + 1):
+        for number in range(self._position + 1, upto + 1):
             row = self.rows.entry(number)
             if row.change is None or row.body is None:
                 continue
@@ -81,15 +81,15 @@ def _add_ratios(ratio: Element, row: Element, before: Element) -> None:
         if (shown := _divided(str(value), before.get(name))) is not None:
             ratio.set(name, shown)
     for child in row.iterchildren(etree.Element):
-        known = before.find(child.tag)
-        if not len(child) and known is not None and not len(known):
-            shown = _divided(child.text, known.text)
+        previous = before.find(child.tag)
+        if not len(child) and previous is not None and not len(previous):
+            shown = _divided(child.text, previous.text)
             if shown is not None and ratio.find(child.tag) is None:
                 etree.SubElement(ratio, child.tag).text = shown
 
 
 def _divided(new: str | None, old: str | None) -> str | None:
-    """Of two numbers, the second above 0; the shortest text of the quotient."""
+    """The quotient as the shortest text; None unless both are numbers and the second is above 0."""
     dividend, divisor = to_number(new or ""), to_number(old or "")
     if dividend is None or divisor is None or divisor <= 0:
         return None

@@ -1,9 +1,8 @@
 """An XML file that changes in place: the differences between its versions are the arrivals.
 
-State is, for each key, the digest of its row's canonical form and the number of the log entry that holds the row. The
-log is authoritative: a snapshot of the state is tagged with the head it reflects, and later entries are replayed. A
-version is always compared with that state, so whatever happens between an append and a snapshot, no change is lost and
-none comes twice.
+The state is, for each key, the digest of the row's canonical form and the number of the log entry with the row. The log
+is authoritative: a snapshot of the state is tagged with the head it reflects, and later entries are replayed. A version
+is always compared with that state, so whatever happens between an append and a snapshot, no change is lost or repeated.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from fishweir.intake.sources.split import BATCH_BYTES, BATCH_DOCUMENTS
 from fishweir.records import dataclass
 
 SETTLE_NS = 20_000_000
-"""A file changed so shortly ago may change again and show the same time: it is read once more."""
+"""A file that changed this recently may change again with the same modification time, so it is read once more."""
 
 UNSAVED_CHANGES = 256
 """A snapshot is written after this many changes, or a quarter of the rows if that is more."""
@@ -31,7 +30,7 @@ UNSAVED_CHANGES = 256
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What will be an entry: a row that came, changed or went, or a bad part of the file."""
+    """A future entry: a row that was inserted, updated or deleted, or an invalid part of the file."""
 
     body: bytes
     context: str | None = None
@@ -40,11 +39,11 @@ class Arrival:
     key: str = ""
     digest: str = ""
     previous: int | None = None
-    """The number of the entry with what the row was before."""
+    """The number of the entry with the previous version of the row."""
 
 
 class ChangingSource:
-    """The changes of one file. `poll` never raises for bad input; a missing file deletes nothing."""
+    """The changes of one file. `poll` never raises for invalid input. A missing file deletes nothing."""
 
     def __init__(self, stream: StreamDefinition, log: StreamLog, base: Path) -> None:
         self.stream, self.log, self.path = stream, log, base / (stream.path or "")
@@ -56,34 +55,34 @@ class ChangingSource:
         self._saved_in = log.folder / "snapshot.json"
         self._state = load_snapshot(self._saved_in)
         self._unsaved = replay(self._state, log, self._reader)
-        self._seen: Version | None = None
+        self._last_version: Version | None = None
         self._bad_rows: set[str] = set()
         self._left: list[Arrival] = []
         self._left_of: Version = (0, 0)
         self._due = float("-inf")
 
     def poll(self, now: float) -> Iterator[int]:
-        """Append what changed since the last poll, yielding the number of entries after each segment.
+        """Appends the changes since the last poll, yielding the number of entries after each segment.
 
         The caller may stop after any segment; the next poll continues there.
         """
         try:
-            yield from self._append_left(now)
+            yield from self._append_pending(now)
             if now >= self._due:
                 self._due = now + self.every
-                self._look()
-                yield from self._append_left(now)
+                self._read_version()
+                yield from self._append_pending(now)
         except OSError as error:
             trouble = f"stream {self.stream.name}: {error.filename or self.path}: {error.strerror or error}"
             if trouble != self.trouble:
                 logger.warning(trouble)
             self.trouble = trouble
 
-    def _look(self) -> None:
+    def _read_version(self) -> None:
         """Records the changes of a new version, unless the file is still being written."""
         before = os.stat(self.path)
         version = before.st_mtime_ns, before.st_size
-        if version == self._seen:
+        if version == self._last_version:
             self.trouble = None
             return
         text, after = self.path.read_bytes(), os.stat(self.path)
@@ -91,10 +90,10 @@ class ChangingSource:
         if version != (after.st_mtime_ns, after.st_size):
             return
         self._left, self._left_of = self._arrivals(text, version), version
-        self._seen = None if abs(time.time_ns() - version[0]) < SETTLE_NS else version
+        self._last_version = None if abs(time.time_ns() - version[0]) < SETTLE_NS else version
 
     def _arrivals(self, text: bytes, version: Version) -> list[Arrival]:
-        """Changes in the order of the file, then deletes, then what is bad in a version not yet reported."""
+        """Inserts and updates in file order, then deletes, then problems of a version that are not reported yet."""
         changes: list[Arrival] = []
         try:
             rows = list(self._reader.read(parse_document(text, comments=True)))
@@ -122,10 +121,10 @@ class ChangingSource:
         return changes, new
 
     def _change_of(self, row: Row, key: str) -> tuple[str | None, int | None]:
-        known = self._state.rows.get(key)
-        if known is None:
+        previous = self._state.rows.get(key)
+        if previous is None:
             return INSERTED, None
-        return (UPDATED if known[0] != row.digest else None), known[1]
+        return (UPDATED if previous[0] != row.digest else None), previous[1]
 
     def _reason(self, row: Row, lines: dict[str, int | None]) -> str:
         place = f"{self.shown}, line {row.line}"
@@ -138,7 +137,7 @@ class ChangingSource:
         entry = self.log.entry(previous)
         return Arrival(entry.body or b"", entry.context, DELETED, None, key, previous=previous)
 
-    def _append_left(self, now: float) -> Iterator[int]:
+    def _append_pending(self, now: float) -> Iterator[int]:
         while self._left:
             arrivals = self._next_segment()
             self._append(arrivals, now, is_last=len(arrivals) == len(self._left))
@@ -155,7 +154,7 @@ class ChangingSource:
         return self._left[:BATCH_DOCUMENTS]
 
     def _append(self, arrivals: list[Arrival], now: float, is_last: bool) -> None:
-        """Commit arrivals, with the version if they are its last ones, and bring the state along."""
+        """Commits arrivals, with the version if they are its last ones, and updates the state."""
         names = ("body", "context", "change", "previous", "problem")
         columns = {name: [getattr(arrival, name) for arrival in arrivals] for name in names}
         batch = log_batch(self.stream, len(arrivals), now, columns)

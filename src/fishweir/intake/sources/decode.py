@@ -1,7 +1,7 @@
 """Decodes response bodies: content codings and compressed files, with a limit on the decompressed size.
 
-In: the bytes of a body and the codings that its server names. A coding that the bytes do not have is ignored, since
-some servers name one by mistake. A body that is itself a gzip file (`feed.xml.gz`) is decompressed as well.
+In: the bytes of a body and the codings that its server declares. A coding that the bytes do not have is ignored, since
+some servers declare one by mistake. A body that is itself a gzip file (`feed.xml.gz`) is decompressed as well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class TooLarge(ValueError):
 
 
 def decoded(body: bytes, codings: str, limit: int) -> bytes:
-    """The content of a body; TooLarge, or ValueError where it is cut off or broken."""
+    """The decoded body. Raises TooLarge, or ValueError if it is truncated or invalid."""
     for coding in reversed([name.strip().lower() for name in codings.split(",")]):
         if coding in ("gzip", "x-gzip") and body.startswith(GZIP):
             body = _inflated(body, 31, limit)
@@ -33,7 +33,7 @@ def decoded(body: bytes, codings: str, limit: int) -> bytes:
 
 
 def _inflated(body: bytes, window: int, limit: int) -> bytes:
-    """A gzip file may have several consecutive members, and other data after the last one."""
+    """Decompresses a body. A gzip file may have several consecutive members, and other data after the last one."""
     found = bytearray()
     try:
         while body and (not found or body.startswith(GZIP)):

@@ -1,4 +1,5 @@
-"""Autodiscovery: the feed that an HTML page names by `<link rel="alternate" type="application/rss+xml" href="...">`."""
+"""Autodiscovery: the feed that an HTML page links with `<link rel="alternate" type="application/rss+xml"
+href="...">`."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ TYPES = (
 
 
 def find_feed(page: bytes, url: str) -> str | None:
-    """The address of the first feed that a page names, or None. A page has its links in its head."""
+    """The address of the first feed that a page declares in its head, or None."""
     if b"<" not in page[:1_000_000]:
         return None
     parser = etree.HTMLParser(no_network=True, huge_tree=True, recover=True)

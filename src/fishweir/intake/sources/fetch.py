@@ -1,8 +1,8 @@
 """Fetching: one event loop in a separate thread fetches all URLs, so a slow server delays no other source.
 
-In: a URL and what is known of its last version. Out: a future of a Response; errors are raised as FetchError with a
-readable message. Time, redirects, size (before and after decompression) and the request rate per host are limited. A
-user and a password in the URL are sent to its server only; a Response and an error do not have them.
+In: a URL and the validators of its last version. Out: a future of a Response; errors are raised as FetchError with a
+readable message. Time, redirects, size (before and after decompression) and the request rate per host are limited. User
+and password in the URL are sent only to its server; a Response or an error does not contain them.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ class Response:
     moved: str | None = None
 
 
-def begin(work: Coroutine[object, object, T]) -> Future[T]:
+def submit(work: Coroutine[object, object, T]) -> Future[T]:
     """Runs a coroutine in the thread that fetches."""
     return asyncio.run_coroutine_threadsafe(work, _loop())
 
 
 async def fetch(place: str, version: dict[str, str], timeout: float = TIMEOUT, guard: Guard = UNGUARDED) -> Response:
-    """Gets a URL or a file; `version` is that of the Response before, or empty."""
+    """Gets a URL or a file; `version` is that of the previous Response, or empty."""
     if is_url(place):
         return await _get(place, version, timeout, guard)
     try:
@@ -89,7 +89,7 @@ def _read(path: str, version: dict[str, str]) -> Response:
     _check_kind(os.stat(path))
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         found = os.fstat(file.fileno())
-        _check_kind(found)  # again: it may be another file by now
+        _check_kind(found)  # again: the path may refer to another file by now
         now = {"file": f"{found.st_mtime_ns} {found.st_size}"}
         if now == version:
             return Response(None, version)
@@ -103,7 +103,7 @@ def _read(path: str, version: dict[str, str]) -> Response:
 
 
 def _check_kind(found: os.stat_result) -> None:
-    """Opening or reading anything but a regular file may wait forever."""
+    """Rejects everything but regular files: opening or reading anything else may block forever."""
     if not stat.S_ISREG(found.st_mode):
         raise FetchError(f"it is {KINDS.get(stat.S_IFMT(found.st_mode), 'something else')}, not a regular file")
 
@@ -126,19 +126,19 @@ async def _get(url: str, version: dict[str, str], timeout: float, guard: Guard) 
 async def _ask(
     url: str, version: dict[str, str], auth: tuple[str, str] | None, timeout: float, guard: Guard
 ) -> Response | tuple[str, int]:
-    """The answer of one server, or where it says to go and with which status."""
+    """The response of one server, or the target and status of a redirect."""
     if not is_url(url):
         raise FetchError(f"it is redirected to {url}, which is neither http nor https")
     name, loop = server_of(url), asyncio.get_running_loop()
-    known = {"if-none-match": version.get("etag"), "if-modified-since": version.get("modified")}
-    headers = {**HEADERS, **{header: value for header, value in known.items() if value}}
+    validators = {"if-none-match": version.get("etag"), "if-modified-since": version.get("modified")}
+    headers = {**HEADERS, **{header: value for header, value in validators.items() if value}}
     await asyncio.sleep(HOSTS.turn(name, loop.time()))
     try:
         getting = _client(guard).stream("GET", url, headers=headers, timeout=timeout, auth=auth)
         async with HOSTS.of(name).open, _limit(), asyncio.timeout(timeout), getting as response:
             return await _response(response, version)
     except TimeoutError:
-        raise FetchError(f"no answer within {timeout:g} s") from None
+        raise FetchError(f"no response within {timeout:g} s") from None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         refused = refusal(error)
         raise FetchError(str(refused or f"{type(error).__name__}: {error}".rstrip(": "))) from None
@@ -163,8 +163,8 @@ async def _response(response: httpx.Response, version: dict[str, str]) -> Respon
     except ValueError as error:
         raise FetchError(str(error)) from None
     named = {"etag": response.headers.get("etag"), "modified": response.headers.get("last-modified")}
-    kept = {name: value for name, value in named.items() if value}
-    return Response(content, kept, url, response.headers.get("content-type", ""))
+    present = {name: value for name, value in named.items() if value}
+    return Response(content, present, url, response.headers.get("content-type", ""))
 
 
 def _wait(headers: httpx.Headers) -> float:
@@ -192,11 +192,11 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 @lru_cache(maxsize=2)
 def _client(guard: Guard) -> httpx.AsyncClient:
-    """One for all: each has certificates to load."""
+    """The shared client: each client would load the certificates again."""
     return guard.async_client()
 
 
 @lru_cache(maxsize=1)
 def _limit() -> asyncio.Semaphore:
-    """Called within the loop."""
+    """The limit on concurrent requests. Called within the loop."""
     return asyncio.Semaphore(AT_ONCE)

@@ -1,9 +1,9 @@
 """A URL or file that is fetched repeatedly: its new items are the arrivals.
 
-What has been seen is kept by the keys of the items: those there now, and a bounded history of others. They are
-committed in the segment that holds the items, with the version (ETag, time of change) that the place had: after a crash
-it is fetched again and nothing is lost or doubled. A new version without new items is committed on its own. A place
-that cannot be read is tried again, later each time; one that is gone for good is not.
+Known items are recorded by their keys: those of the current version, and a bounded history of others. The keys are
+committed in the same segment as the items, with the version (ETag, modification time) of the source: after a crash, it
+is fetched again, and nothing is lost or duplicated. A new version without new items is committed separately. A source
+that cannot be read is retried with increasing delays; one that is permanently gone is not.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from fishweir.guard import Guard, GuardError
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import log_batch, logger
 from fishweir.intake.sources.addresses import file_of, is_url, with_credentials, without_credentials
-from fishweir.intake.sources.fetch import BUSY, GONE, FetchError, begin, fetch
+from fishweir.intake.sources.fetch import BUSY, GONE, FetchError, fetch, submit
 from fishweir.intake.sources.items import About, Feed, Item, updated
 from fishweir.intake.sources.refresh import Refresh
 from fishweir.intake.sources.rows import INSERTED, UPDATED
 from fishweir.records import dataclass
 
 SOON, LONGEST = 30.0, 86_400.0
-"""Seconds before the first new trial, and between trials at most."""
+"""Seconds before the first retry, and the maximum between retries."""
 
 HISTORY = 1_000
 """Keys that are remembered in addition to those of the current items."""
 
 Read = Callable[[bytes, str, str], Awaitable[Feed]]
-"""From a body, its address and its content type to items."""
+"""Converts a body, its address and its content type to items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +51,21 @@ class FetchState:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The items of a place and its version; `feed` None where the version is as before."""
+    """The items and the version of a source; `feed` is None if the version is unchanged."""
 
     feed: Feed | None
     version: dict[str, str]
     address: str | None
 
 
-async def fetch_items(place: str, known: FetchState, read: Read, guard: Guard) -> Fetched:
-    """Fetches a URL, the target of its permanent redirect, or the feed that its page names; raises FetchError
+async def fetch_items(place: str, state: FetchState, read: Read, guard: Guard) -> Fetched:
+    """Fetches a URL, the target of its permanent redirect, or the feed that its page declares; raises FetchError
     otherwise. If the new address cannot be read, the old one is tried.
     """
-    if known.address is None:
-        return await _fetch_from(place, known.version, None, read, guard)
+    if state.address is None:
+        return await _fetch_from(place, state.version, None, read, guard)
     try:
-        return await _fetch_from(with_credentials(known.address, place), known.version, known.address, read, guard)
+        return await _fetch_from(with_credentials(state.address, place), state.version, state.address, read, guard)
     except FetchError as error:
         if error.status in BUSY:
             raise
@@ -88,7 +88,8 @@ async def _fetch_from(place: str, version: dict[str, str], address: str | None, 
 
 
 class FetchedSource:
-    """The new items of one place. `poll` never raises for bad input and never waits for a server or a parser."""
+    """The new items of one URL or file. `poll` never raises for invalid input, and never waits for a server or
+    parser."""
 
     def __init__(
         self, stream: StreamDefinition, log: StreamLog, base: Path, read: Read, guard: Guard, refresh: Refresh | None
@@ -98,17 +99,17 @@ class FetchedSource:
         place = stream.path or ""
         self.place = place if is_url(place) else str(base / file_of(place))
         self.what = "feed" if stream.format == "feed" else "stream"
-        self.known = FetchState(**(log.newest("fetched") or {}))
-        self.trouble: str | None = self._in_words(self.known.gone) if self.known.gone else None
-        self.working = self.known.gone is None
+        self.state = FetchState(**(log.newest("fetched") or {}))
+        self.trouble: str | None = self._message(self.state.gone) if self.state.gone else None
+        self.working = self.state.gone is None
         self._fetching: Future[Fetched] | None = None
         self._failures = 0
         self._due = float("-inf") if self.working else float("inf")
 
     def poll(self, now: float) -> Iterator[int]:
-        """Append the items of a fetch that is done; else begin one, if it is time.
+        """Appends the items of a finished fetch; otherwise starts one, if it is time.
 
-        `working` until the first fetch is over, whatever came of it.
+        `working` is true until the first fetch has ended, successfully or not.
         """
         self.begin(now)
         if self._fetching is None or not self._fetching.done():
@@ -118,7 +119,7 @@ class FetchedSource:
         try:
             count = self._take(fetched.result(), now)
         except FetchError as error:
-            self._gone(str(error)) if error.status == GONE else self._failed(str(error), now, error.wait)
+            self._record_gone(str(error)) if error.status == GONE else self._record_failure(str(error), now, error.wait)
         self.working = False
         if count:
             yield count
@@ -128,14 +129,14 @@ class FetchedSource:
             return
         scheduled = self.stream.every is None and self._due > float("-inf") and not self._failures
         if not scheduled or self.refresh.granted(self.stream.name, now):
-            self._fetching = begin(self._fetch())
+            self._fetching = submit(self._fetch())
 
     async def _fetch(self) -> Fetched:
         try:
             self.guard.check(self.stream.path or "", Path.cwd())
         except GuardError as error:
             raise FetchError(str(error)) from None
-        return await fetch_items(self.place, self.known, self.read, self.guard)
+        return await fetch_items(self.place, self.state, self.read, self.guard)
 
     def wait(self) -> None:
         if self._fetching is not None:
@@ -148,24 +149,24 @@ class FetchedSource:
             self._fetching = None
 
     def _take(self, fetched: Fetched, now: float) -> int:
-        """Commits what is new; how many items."""
+        """Commits the new items and returns their number."""
         self.trouble, self._failures = None, 0
         items = fetched.feed.items if fetched.feed is not None else ()
-        new = [item for item in items if item.key not in self.known.seen]
+        new = [item for item in items if item.key not in self.state.seen]
         self._plan_next(items, new, now)
-        before = self.known
+        before = self.state
         if fetched.address != before.address and fetched.address is not None:
             logger.warning("%s %s has moved permanently to %s", self.what, self.stream.name, fetched.address)
-        self.known = replace(
+        self.state = replace(
             before,
             version=fetched.version,
-            seen=self._remembered(items) if new else before.seen,
+            seen=self._keys_to_keep(items) if new else before.seen,
             address=fetched.address,
-            about=_described(fetched.feed.about) if fetched.feed is not None else before.about,
+            about=_metadata(fetched.feed.about) if fetched.feed is not None else before.about,
         )
         if new:
             self.log.append(log_batch(self.stream, len(new), now, self._columns(new, before)), self._cursor())
-        elif self.known != before:
+        elif self.state != before:
             self.log.replace_cursor(self._cursor())
         return len(new)
 
@@ -177,7 +178,7 @@ class FetchedSource:
             self.refresh.observe(self.stream.name, now, [i.timestamp for i in items], len(new))
 
     def _columns(self, new: list[Item], before: FetchState) -> dict[str, list[object]]:
-        """An item whose guid was there before, with another content, is an update."""
+        """The columns of new items. An item with a known guid and different content is an update."""
         guids = set(before.seen.values()) - {""}
         changes = [UPDATED if item.guid in guids else INSERTED for item in new] if self.what == "feed" else None
         marked = [c == UPDATED for c in changes] if changes else [False] * len(new)
@@ -188,36 +189,36 @@ class FetchedSource:
             **({"change": list(changes)} if changes else {}),
         }
 
-    def _remembered(self, items: tuple[Item, ...]) -> dict[str, str]:
-        """What is there now comes last; the oldest of the rest are forgotten."""
+    def _keys_to_keep(self, items: tuple[Item, ...]) -> dict[str, str]:
+        """The keys to remember: the current ones last, without the oldest of the others."""
         present = {item.key: item.guid for item in items}
-        gone = [(key, guid) for key, guid in self.known.seen.items() if key not in present]
+        gone = [(key, guid) for key, guid in self.state.seen.items() if key not in present]
         return dict(gone[-HISTORY:]) | present
 
     def _cursor(self) -> dict[str, object]:
-        return {"fetched": asdict(self.known)}
+        return {"fetched": asdict(self.state)}
 
-    def _failed(self, reason: str, now: float, wait: float) -> None:
+    def _record_failure(self, reason: str, now: float, wait: float) -> None:
         self._failures += 1
         every = SOON if self.stream.every is None else min(self.stream.every, SOON)
         self._due = now + max(min(every * 2.0 ** (self._failures - 1), LONGEST), min(wait, LONGEST))
-        trouble = self._in_words(reason)
+        trouble = self._message(reason)
         if trouble != self.trouble:
             logger.warning("%s; it will be retried", trouble)
         self.trouble = trouble
 
-    def _gone(self, reason: str) -> None:
-        """It stays gone over restarts; to fetch it again, drop it and register it again."""
+    def _record_gone(self, reason: str) -> None:
+        """Records that a source is gone, even after restarts. To fetch it again, drop it and register it again."""
         self._due = float("inf")
-        self.known = replace(self.known, gone=f"{reason}: it will not be fetched again")
+        self.state = replace(self.state, gone=f"{reason}: it will not be fetched again")
         self.log.replace_cursor(self._cursor())
-        self.trouble = self._in_words(str(self.known.gone))
+        self.trouble = self._message(str(self.state.gone))
         self.refresh.forget(self.stream.name)
         logger.warning(self.trouble)
 
-    def _in_words(self, reason: str) -> str:
+    def _message(self, reason: str) -> str:
         return f"{self.what} {self.stream.name}: {without_credentials(self.place)}: {reason}"
 
 
-def _described(about: About) -> dict[str, str]:
+def _metadata(about: About) -> dict[str, str]:
     return {name: text for name, text in asdict(about).items() if text}

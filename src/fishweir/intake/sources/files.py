@@ -1,9 +1,9 @@
-"""A stream from a file, a folder or a glob: every file is taken in order of time and name. A file that changes is taken
-again: of a text file that has grown, the rows after those that were read (sections.py); of any other, the rows,
-elements or documents that the version before did not have (versions.py).
+"""A stream from a file, a folder or a glob: files are read in order of time and name. A file that changes is read
+again: from a text file that has grown, the rows after those that were read (sections.py); from any other, the rows,
+elements or documents that the previous version did not have (versions.py).
 
-The cursors in the log say how far each file was taken, so a restart continues where it stopped, even in the middle of
-a file, in the same way as after a change. Small files are packed together into a segment, large ones are split.
+The cursors in the log record how far each file was read, so a restart continues where it stopped, even in the middle of
+a file, in the same way as after a change. Small files are combined into one segment, large ones are split.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ TEXTS: dict[str, Callable[[StreamDefinition, Section, float], Iterator[pa.Record
 SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".csv": "csv"}
 
 SEGMENT_ROWS, SEGMENT_BYTES = 65_536, 64 * 1024 * 1024
-"""When a segment of tuples is full; one of documents is full as soon as a batch of them is."""
+"""The size at which a segment of tuples is full. A segment of documents is full when a batch of them is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a file has been taken. Path, size and time of change identify its content."""
+    """How far a file has been read. Path, size and modification time identify its content."""
 
     name: str
     size: int
@@ -51,7 +51,7 @@ class Mark:
     done: bool = False
     sum: str = ""
     end: int = 0
-    """Of a text file, the number of bytes of the rows that were taken, and `sum`, their checksum."""
+    """For a text file, the number of bytes of the rows that were read; `sum` is their checksum."""
 
     def is_same_content(self, other: Mark) -> bool:
         return (self.size, self.mtime_ns) == (other.size, other.mtime_ns)
@@ -59,8 +59,8 @@ class Mark:
 
 @dataclass
 class Reading:
-    """A file that is open: how far its batches are taken, and those to come, each with the number of rows read for it.
-    `section` is the part of a text file, and `comparison` the one with the version before."""
+    """An open file: its mark, and the remaining batches, each with the number of rows read for it. `section` is the
+    part of a text file, `comparison` the comparison with the previous version."""
 
     mark: Mark
     batches: Iterator[tuple[int, pa.RecordBatch]]
@@ -74,13 +74,13 @@ class Reading:
         return self.mark
 
 
-UNFORESEEN = (pa.ArrowException, ValueError, LookupError, TypeError, RecursionError)
+UNEXPECTED = (pa.ArrowException, ValueError, LookupError, TypeError, RecursionError)
 """Errors that a reader should have turned into problem entries; the stream continues anyway."""
 
 
 @dataclass
 class _Packing:
-    """What is read but not yet in the log: batches, and the marks they will lead to."""
+    """Batches that have been read but are not in the log yet, and the marks after them."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     marks: dict[str, Mark] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class _Packing:
 
 
 class FileSource:
-    """The files of a stream. `poll` is to be called again and again; it never raises for bad input."""
+    """The files of a stream. `poll` is called repeatedly; it never raises for invalid input."""
 
     def __init__(self, stream: StreamDefinition, log: StreamLog, base: Path) -> None:
         self.stream, self.log, self.base = stream, log, base
@@ -117,12 +117,12 @@ class FileSource:
         self._reading: Reading | None = None
         self._versions: Versions | None = None
         self._held: dict[str, Mark] = {}
-        """Files that are still being written, as they were when they were last read."""
+        """Files that are still being written, with their state when they were last read."""
 
     def poll(self, now: float) -> Iterator[int]:
-        """Append what is new, yielding the number of entries after each segment.
+        """Appends new entries, yielding their number after each segment.
 
-        The caller may stop after any segment; the next poll continues there. `trouble` describes the error.
+        The caller may stop after any segment; the next poll continues there. `trouble` describes the error, if any.
         """
         self._old_trouble, self.trouble = self.trouble, None
         try:
@@ -134,9 +134,9 @@ class FileSource:
             self._held = {name: mark for name, mark in self._held.items() if (self.base / name).exists()}
             self.working = any(not is_open_for_writing(self.base / name) for name in self._held)
         except OSError as error:
-            self._in_trouble(error)
+            self._record_trouble(error)
 
-    def _in_trouble(self, error: OSError) -> None:
+    def _record_trouble(self, error: OSError) -> None:
         where = error.filename or self.pattern
         self.trouble = f"stream {self.stream.name}: {where}: {error.strerror or error}"
         if self.trouble != self._old_trouble:
@@ -144,7 +144,7 @@ class FileSource:
 
     def _waiting(self) -> list[Mark]:
         """Marks of the unfinished files: those already started first, then by modification time and name."""
-        waiting = [mark for mark in map(self._known, self._present()) if not mark.done]
+        waiting = [mark for mark in map(self._with_progress, self._present()) if not mark.done]
         return sorted(waiting, key=lambda mark: (mark.taken == 0, mark.mtime_ns, mark.name))
 
     def _present(self) -> Iterator[Mark]:
@@ -156,28 +156,28 @@ class FileSource:
             yield Mark(self._name(path), status.st_size, status.st_mtime_ns)
 
     def _name(self, path: str) -> str:
-        """Relative if possible, so that a folder can be moved together with its home."""
+        """The path, relative if possible, so that a folder can be moved together with its home."""
         inside = path.startswith(os.path.join(self.base, ""))
         return os.path.relpath(path, self.base) if inside else path
 
-    def _known(self, found: Mark) -> Mark:
-        """The mark of a file that is there, with what has been taken of it before."""
+    def _with_progress(self, found: Mark) -> Mark:
+        """The mark of an existing file, including what has been read of it before."""
         held = self._held.pop(found.name, None)
         if held is not None and held.is_same_content(found) and not is_settled(self.base / found.name):
             self._held[found.name] = held
             return replace(found, done=True)
-        known = self._mark(found.name)
-        if known is None:
+        earlier = self._mark(found.name)
+        if earlier is None:
             return found
         return replace(
-            known, size=found.size, mtime_ns=found.mtime_ns, done=known.done and known.is_same_content(found)
+            earlier, size=found.size, mtime_ns=found.mtime_ns, done=earlier.done and earlier.is_same_content(found)
         )
 
     def _mark(self, name: str) -> Mark | None:
         return self._packing.marks.get(name) or self._marks.get(name)
 
     def _take(self, mark: Mark, now: float) -> Iterator[int]:
-        """Read a file to its end, or on to its end; a file that cannot be read is tried at the next poll."""
+        """Reads a file, or the rest of it. A file that cannot be read is retried at the next poll."""
         if self._reading is None or self._reading.mark.name != mark.name:
             self._reading = self._open(mark, now)
         while self._reading is not None and (found := self._next_batch(self._reading, now)) is not None:
@@ -192,8 +192,8 @@ class FileSource:
             self._finish(self._reading)
 
     def _open(self, mark: Mark, now: float) -> Reading | None:
-        """A new file, the rest of one that has grown, or a version that is compared with the one before; None if it is
-        still being written and cannot be read in part.
+        """Opens a new file, the rest of one that has grown, or a version to be compared with the previous one. None if
+        the file is still being written and cannot be read in part.
         """
         path, format = self.base / mark.name, self._format(mark.name)
         section = None if format in READERS else Section(path, mark.end, mark.sum)
@@ -202,7 +202,7 @@ class FileSource:
             return None
         if self._mark(mark.name) is None or (section is not None and section.continues()):
             return Reading(mark, _counted(self._read(format, section or path, now)), section)
-        if not is_settled(path):  # it may have been truncated and not yet written again
+        if not is_settled(path):  # it may have been truncated and not rewritten yet
             self._held[mark.name] = mark
             return None
         section = None if section is None else Section(path)
@@ -213,10 +213,10 @@ class FileSource:
         return Reading(replace(mark, taken=0, end=0, sum=""), batches, section, comparison)
 
     def _next_batch(self, reading: Reading, now: float) -> tuple[int, pa.RecordBatch] | None:
-        """The next batch; None at the end of the file, or where it cannot be opened and is left for later."""
+        """The next batch; None at the end of the file, or if it cannot be opened and is left for later."""
         try:
             return next(reading.batches, None)
-        except UNFORESEEN as error:
+        except UNEXPECTED as error:
             reason = f"after {reading.mark.taken} entries: {type(error).__name__}: {error}"
             problem = file_problem(self.stream, self.base / reading.mark.name, reason, now)
             reading.batches = _counted([problem]) if reading.comparison is None else reading.comparison.new([problem])
@@ -224,7 +224,7 @@ class FileSource:
         except OSError as error:
             self._reading = None
             if not isinstance(error, FileNotFoundError):
-                self._in_trouble(error)
+                self._record_trouble(error)
             return None
 
     def _finish(self, reading: Reading) -> None:
@@ -244,7 +244,7 @@ class FileSource:
         if gone:
             self._packing.gone[mark.name] = gone
         if before is not None and before.done and not gone and mark.name not in self._packing.counts:
-            self._marks[mark.name] = mark  # nothing is new: no need for a cursor
+            self._marks[mark.name] = mark  # nothing is new, so no cursor is needed
             return
         self._packing.marks[mark.name] = mark
         if mark.taken == 0 and not is_partial:
@@ -299,7 +299,7 @@ def _counted(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Record
 
 
 def source_files(pattern: str) -> list[str]:
-    """The files of a path, a folder or a glob; OSError where a plain path or folder is missing."""
+    """The files of a path, a folder or a glob. Raises OSError if a plain path or folder is missing."""
     if is_glob(pattern) and not os.path.exists(pattern):
         found = glob.glob(pattern, recursive=True)
     elif os.path.isdir(pattern):
@@ -307,9 +307,9 @@ def source_files(pattern: str) -> list[str]:
     else:
         os.stat(pattern)
         return [pattern]
-    return [path for path in found if is_taken(os.path.basename(path)) and os.path.isfile(path)]
+    return [path for path in found if is_input(os.path.basename(path)) and os.path.isfile(path)]
 
 
-def is_taken(name: str) -> bool:
-    """Hidden files and temporary names are left alone."""
+def is_input(name: str) -> bool:
+    """Whether a file is read: hidden and temporary files are not."""
     return not name.startswith((".", "_")) and not name.endswith(".tmp")

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 RATE, BURST, AT_ONCE = 2.0, 20, 4
-"""Of one host: requests a second in the long run, requests that may come together, and that are open at a time."""
+"""Per host: requests per second in the long run, the maximum burst, and the maximum number of concurrent requests."""
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Hosts:
         return self._hosts.setdefault(name, Host())
 
     def turn(self, name: str, now: float) -> float:
-        """Takes the next turn at a host: the seconds until it comes."""
+        """Reserves the next request to a host and returns the seconds until it may be sent."""
         host = self.of(name)
         wait = max(host.paid_until - BURST / RATE - now, 0.0)
         host.paid_until = max(host.paid_until, now) + 1 / RATE

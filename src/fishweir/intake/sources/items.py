@@ -1,9 +1,9 @@
 """Converts real-world feeds to items: RSS of all versions, RSS 1.0/RDF, Atom, JSON Feed, including malformed ones.
 
-In: the bytes of a feed. Out: its entries in order of time, each one flat document `<item>` with the
-common attributes of RSS and Atom under RSS's names, plain text, and whatever else the feed says in simple
-elements (RoSeS 3.2: a flat set of attributes, open to more). A link of an HTML text stays in its text,
-in parentheses behind the words that carry it, so that conditions on links find it.
+In: the bytes of a feed. Out: its entries in order of time, each a flat document `<item>` with the common attributes of
+RSS and Atom under their RSS names, as plain text, and everything else that the feed has in simple elements (RoSeS 3.2:
+a flat, open set of attributes). A link in an HTML text is kept in the text, in parentheses after the words it is
+attached to, so that conditions on links find it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ BLOCKS = frozenset((
 ))  # fmt: skip
 HIDDEN = frozenset(("script", "style", "template", "noscript"))
 DATES = ("published", "updated", "created")
-KNOWN = frozenset((
+HANDLED = frozenset((
     "title", "link", "links", "summary", "content", "author", "authors", "contributors", "publisher", "tags",
     "id", "guidislink", "language", "published", "updated", "created", "source", "enclosures", "comments",
 ))  # fmt: skip
 HTML = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
-_UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SPACE = re.compile(r"\s+")
 _PREFIXED = re.compile(rb"<(\w+):(?:item|entry)[\s>]")
 _MARKUP = re.compile(r"</\w+>|&#?\w+;")
@@ -48,12 +48,12 @@ _ADDRESS = re.compile(r" ?\(https?://\S*\)")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An entry: `key` says whether it is new, `timestamp` is None where the feed gives no time.
+    """An entry: `key` tells whether it is new; `timestamp` is None if the feed gives no time.
 
     Entries with the same guid, title, link, description and date have the same key. So a changed entry is new, and
-    entries without a guid that share a link are told apart. Addresses within the description do not count, and the
-    link counts as it is written: both depend on where the feed was found. Entries with the same `guid` are versions of
-    one; it is empty where the entry has none.
+    entries without a guid that share a link are distinguished. URLs within the description are ignored, and the link is
+    used as written: when resolved, both depend on where the feed was found. Entries with the same `guid` are versions
+    of one entry; it is empty if the entry has none.
     """
 
     key: str
@@ -65,7 +65,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a feed says of itself, in plain text."""
+    """The metadata of a feed, as plain text."""
 
     title: str = ""
     link: str = ""
@@ -74,9 +74,9 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """What a text gives: items, the oldest first; `problem` where it is not a feed at all.
+    """A parsed text: its items, the oldest first; `problem` if it is not a feed.
 
-    `elsewhere` is the feed that a page names which is none itself.
+    `elsewhere` is the feed that a page declares which is not a feed itself.
     """
 
     items: tuple[Item, ...]
@@ -90,10 +90,10 @@ def parse_feed(body: bytes, url: str = "", content_type: str = "") -> Feed:
     url = without_credentials(url)
     try:
         entries, channel = _from_json(body, url) if is_json(body) else _from_xml(body, url, content_type)
-        about = About(*(_fit(_text(channel, name) or "") for name in ("title", "link", "subtitle")))
+        about = About(*(_xml_text(_text(channel, name) or "") for name in ("title", "link", "subtitle")))
     except NoFeed as error:
         return Feed((), str(error), elsewhere=find_feed(body, url))
-    except Exception as error:  # a lenient parser: any exception is the feed's fault
+    except Exception as error:  # any exception of the lenient parser is caused by the feed
         return Feed((), f"it cannot be read: {type(error).__name__}: {error}")
     late = float("inf")
     entries.reverse()  # feeds list the newest first
@@ -102,7 +102,7 @@ def parse_feed(body: bytes, url: str = "", content_type: str = "") -> Feed:
 
 
 class NoFeed(ValueError):
-    """A text that is something else."""
+    """A text that is not a feed."""
 
 
 def _from_json(body: bytes, url: str) -> tuple[list[Item], dict[str, Any]]:
@@ -116,7 +116,7 @@ def _from_json(body: bytes, url: str) -> tuple[list[Item], dict[str, Any]]:
 def _from_xml(body: bytes, url: str, content_type: str) -> tuple[list[Item], dict[str, Any]]:
     headers = {"content-location": url} | ({"content-type": content_type} if content_type else {})
     parsed = feedparser.parse(io.BytesIO(body), response_headers=headers)
-    if not parsed.entries and (prefix := _PREFIXED.search(body)):  # of an unknown namespace
+    if not parsed.entries and (prefix := _PREFIXED.search(body)):  # in an unknown namespace
         body = re.sub(rb"(</?)" + prefix[1] + rb":", rb"\1", body)
         parsed = feedparser.parse(io.BytesIO(body), response_headers=headers)
     if not parsed.entries and not parsed.get("version"):
@@ -148,9 +148,9 @@ def to_item(entry: dict[str, Any], channel: Mapping[str, Any], url: str, own: Wr
                 child.set(key, text)
     body: bytes = etree.tostring(root, encoding="utf-8")
     link = own.link if own is not None else found.get("link", "")
-    known = [found.get("guid", ""), found.get("title", ""), link, found.get("pubdate", "")]
-    known.append(_ADDRESS.sub("", found.get("description", "")))
-    identity = json.dumps(known).encode() if any(known) else body
+    parts = [found.get("guid", ""), found.get("title", ""), link, found.get("pubdate", "")]
+    parts.append(_ADDRESS.sub("", found.get("description", "")))
+    identity = json.dumps(parts).encode() if any(parts) else body
     guid = found.get("guid", "")
     return Item(_digest(identity), seconds, body, _digest(guid.encode()) if guid else "")
 
@@ -160,7 +160,7 @@ def _digest(text: bytes) -> str:
 
 
 def updated(body: bytes) -> bytes:
-    """An item that is a new version of one that came before: its element says so."""
+    """The item, marked as a new version of an earlier one."""
     return body.replace(b"<item", b'<item change="updated"', 1)
 
 
@@ -182,7 +182,7 @@ def corrected(entry: dict[str, Any], own: Written) -> dict[str, Any]:
 def attributes(
     entry: Mapping[str, Any], channel: Mapping[str, Any], url: str, seconds: float | None
 ) -> Iterator[tuple[str, str | dict[str, str]]]:
-    """Names and texts of the item's children; an enclosure has its own attributes."""
+    """The names and texts of the item's children; an enclosure has attributes."""
     contents = [_plain(part) for part in entry.get("content", ())]
     summary = _text(entry, "summary") if "summary_detail" in entry or not contents else None
     single = {
@@ -200,16 +200,16 @@ def attributes(
         "category": [tag.get("term") or tag.get("label") for tag in entry.get("tags") or ()],
         "content": [text for text in contents if text != summary] if summary else contents[1:],
     }
-    others = {xml_name(k): v for k, v in entry.items() if k not in KNOWN and not k.endswith(("_detail", "_parsed"))}
-    whence = {"channel": _text(channel, "title"), "channel_url": url}
-    pairs = [*single.items(), *((n, v) for n, vs in several.items() for v in vs), *others.items(), *whence.items()]
-    yield from ((name, fit) for name, value in pairs if isinstance(value, str) and (fit := _fit(value)))
+    others = {xml_name(k): v for k, v in entry.items() if k not in HANDLED and not k.endswith(("_detail", "_parsed"))}
+    origin = {"channel": _text(channel, "title"), "channel_url": url}
+    pairs = [*single.items(), *((n, v) for n, vs in several.items() for v in vs), *others.items(), *origin.items()]
+    yield from ((name, fit) for name, value in pairs if isinstance(value, str) and (fit := _xml_text(value)))
     for link in entry.get("links", ()):
         if link.get("rel") == "enclosure" and link.get("href"):
             yield (
                 "enclosure",
                 {
-                    name: _fit(str(link[key]))
+                    name: _xml_text(str(link[key]))
                     for name, key in (("url", "href"), ("type", "type"), ("length", "length"))
                     if link.get(key)
                 },
@@ -217,7 +217,7 @@ def attributes(
 
 
 def _text(part: Mapping[str, Any], name: str) -> str | None:
-    """The detail may be that of an element further inside, with another value."""
+    """A part as plain text. The detail may belong to a nested element with a different value."""
     value, detail = part.get(name), part.get(f"{name}_detail") or {}
     if not isinstance(value, str):
         return None
@@ -235,12 +235,12 @@ def html_to_text(html: str) -> str:
     """The words of an HTML text on one line, with the address of each link after its text."""
     if "<" not in html and "&" not in html:
         return _SPACE.sub(" ", html).strip()
-    root = etree.HTML(_fit(html) or " ", HTML)
+    root = etree.HTML(_xml_text(html) or " ", HTML)
     return "" if root is None else _SPACE.sub(" ", "".join(_words(root))).strip()
 
 
 def _words(root: Any) -> Iterator[str]:
-    """Texts in order, without recursion: real HTML is nested deeply."""
+    """The texts in order, without recursion: real HTML is deeply nested."""
     for event, element in etree.iterwalk(root, events=("start", "end")):
         tag = element.tag if isinstance(element.tag, str) else ""
         if event == "start":
@@ -255,9 +255,9 @@ def _words(root: Any) -> Iterator[str]:
         yield element.tail or "" if element is not root else ""
 
 
-def _fit(text: str) -> str:
-    """Without the characters that XML cannot have."""
-    return _UNFIT.sub("", text).strip()
+def _xml_text(text: str) -> str:
+    """The text without the characters that XML does not allow."""
+    return _NOT_XML.sub("", text).strip()
 
 
 def _seconds(moment: Any) -> float | None:

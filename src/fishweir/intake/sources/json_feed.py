@@ -61,7 +61,7 @@ def _entry(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _authors(item: dict[str, Any]) -> Iterator[dict[str, str]]:
-    """Version 1 has one author, 1.1 has several."""
+    """The authors: version 1 has one, version 1.1 several."""
     for author in [*_list(item, "authors"), item.get("author")]:
         if isinstance(author, dict) and (name := _text(author, "name") or _text(author, "url")):
             yield {"name": name}
@@ -87,7 +87,7 @@ def _moment(text: str) -> Any:
 
 
 def _text(part: dict[str, Any], name: str) -> str | None:
-    """Ids of real feeds are numbers, too."""
+    """A text or number as text: the ids of some feeds are numbers."""
     value = part.get(name)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None

@@ -1,4 +1,4 @@
-"""The rows of text files: where a row ends, and the rows of a block when a bad one has to be shown."""
+"""The rows of text files: finds the ends of rows, and the rows of a block with an invalid row."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ MAX_ROW = 64 * 1024 * 1024
 
 _FIELD = rb'(?:"[^"]*+(?:""[^"]*+)*+"?[^,\n]*+|[^,\n]*+)'
 CSV_ROW = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+\n?")
-"""One row of CSV: as in Arrow, a quote means something only at the start of a field."""
+"""One row of CSV: as in Arrow, quotes have a meaning only at the start of a field."""
 
 BLANK_LINE = re.compile(rb"(?m)^[ \t\r]*\n")
 OTHER_LINE = re.compile(rb"(?m)^[ \t\r]*[^ \t\r\n{]")
-"""A line of JSON that does not begin an object."""
+"""A line of JSON that does not start an object."""
 
 
 def last_break(data: bytes, quoted: bool) -> int:
@@ -47,6 +47,6 @@ def plain_rows(block: bytes) -> list[tuple[int, bytes]]:
 
 
 def line_count(block: bytes) -> int:
-    """How many lines of a block are not blank, without a Python loop."""
+    """The number of lines of a block that are not blank, without a Python loop."""
     text = block.strip()
     return text.count(b"\n") + 1 - len(BLANK_LINE.findall(text)) if text else 0

@@ -1,7 +1,7 @@
-"""A process that parses feeds for another one: requests on its standard input, answers on its standard output.
+"""A process that parses feeds for its parent: requests on its standard input, answers on its standard output.
 
-Each message is its length and a pickle. The process ends when its input does, also in the middle of a feed, so it
-never outlives the process that started it.
+Each message is its length and a pickle. The process ends when its input does, even in the middle of a feed, so it never
+outlives its parent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from fishweir.intake.sources.items import parse_feed
 
 HEAD = 8
-"""Bytes of a message's length."""
+"""The number of bytes of a message's length."""
 
 
 def packed(message: Any) -> bytes:

@@ -13,18 +13,19 @@ import pickle
 import sys
 from functools import lru_cache
 
-from fishweir.intake.sources.fetch import FetchError, begin
+from fishweir.intake.sources.fetch import FetchError, submit
 from fishweir.intake.sources.items import Feed
 from fishweir.intake.sources.parser_process import HEAD, packed
 
 LONGEST, IDLE, AT_ONCE = 300.0, 60.0, 2
-"""Seconds that parsing one feed may take, and that a process without work is kept. Processes at a time."""
+"""The maximum seconds for parsing one feed, the seconds that an idle process is kept, the maximum number of
+processes."""
 
 COMMAND = ("-P", "-m", "fishweir.intake.sources.parser_process")
 
 
 class Parser:
-    """One process; it answers one request after the other."""
+    """One process, which handles one request at a time."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -32,7 +33,7 @@ class Parser:
 
     @classmethod
     async def start(cls) -> Parser:
-        """In its own session, so that it is not interrupted from the keyboard."""
+        """Starts a process in its own session, so that keyboard interrupts do not reach it."""
         paths = os.pathsep.join(map(os.path.abspath, sys.path))
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
@@ -73,10 +74,10 @@ _free: list[Parser] = []
 
 
 async def parse(body: bytes, url: str, content_type: str) -> Feed:
-    """The items of a feed, or FetchError."""
+    """The items of a feed. Raises FetchError."""
     async with _limit():
         try:
-            parser = _taken() or await Parser.start()
+            parser = _acquire() or await Parser.start()
         except OSError as error:
             raise FetchError(f"the parser process cannot be started: {error.strerror or error}") from None
         try:
@@ -84,19 +85,19 @@ async def parse(body: bytes, url: str, content_type: str) -> Feed:
                 found = await parser.ask(body, url, content_type)
         except TimeoutError:
             await parser.end()
-            raise FetchError(f"parsing takes longer than {LONGEST:g} s") from None
+            raise FetchError(f"parsing took longer than {LONGEST:g} s") from None
         except (OSError, EOFError):
             await parser.end()
             raise FetchError("the parser process has crashed") from None
         except BaseException:
             await parser.end()
             raise
-        _give_back(parser)
+        _release(parser)
         return found
 
 
-def _taken() -> Parser | None:
-    """A process that waits for work, if there is one."""
+def _acquire() -> Parser | None:
+    """An idle process, if there is one."""
     while _free:
         parser = _free.pop()
         parser.keep()
@@ -106,7 +107,7 @@ def _taken() -> Parser | None:
     return None
 
 
-def _give_back(parser: Parser) -> None:
+def _release(parser: Parser) -> None:
     _free.append(parser)
     parser.retiring = asyncio.get_running_loop().call_later(IDLE, _retire, parser)
 
@@ -119,13 +120,13 @@ def _retire(parser: Parser) -> None:
 
 
 _ending: set[asyncio.Task[None]] = set()
-"""The loop itself keeps no reference to its tasks."""
+"""Tasks in progress: the loop itself keeps no references to them."""
 
 
 @lru_cache(maxsize=1)
 def _limit() -> asyncio.Semaphore:
-    """Called within the loop. The first call of the program also sees to the end of all processes."""
-    atexit.register(lambda: begin(end_all()).result(10.0))
+    """The limit on processes. Called within the loop; the first call also registers the cleanup of all processes."""
+    atexit.register(lambda: submit(end_all()).result(10.0))
     return asyncio.Semaphore(AT_ONCE)
 
 

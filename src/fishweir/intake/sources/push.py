@@ -28,12 +28,12 @@ def documents_batch(
     ids: Sequence[str | None] | None = None,
     now: float = 0.0,
 ) -> pa.RecordBatch:
-    """Entries for what a publisher gives: `items` in order, arrived `now`.
+    """Entries for published `items` in order, with the arrival time `now`.
 
     XML streams take str or bytes, unparsed, and dicts, whose members become elements; tuple streams take dicts, an
-    Arrow table or a DataFrame.
-    Lists of other lengths, items of a wrong kind and tables with unknown columns are QueryErrors and
-    nothing is taken; a single bad tuple becomes a problem entry with its reason and its JSON.
+    Arrow table or a DataFrame. Raises QueryError for lists of different lengths, items of a wrong type and tables with
+    unknown columns; nothing is appended then. A single invalid tuple becomes a problem entry with its reason and its
+    JSON.
     """
     given = _given(stream, len(items), timestamps, ids)
     batch = _tuples(stream, items, given, now) if stream.is_tuples else _texts(stream, items, given, now)
@@ -78,7 +78,7 @@ def _seconds(stream: StreamDefinition, value: Any) -> float | None:
 
 
 def _texts(stream: StreamDefinition, items: Any, given: dict[str, Any], now: float) -> pa.RecordBatch:
-    if wrong := _unlike(items, (str, bytes, Mapping)):
+    if wrong := _wrong_type(items, (str, bytes, Mapping)):
         raise QueryError(f"stream {stream.name} accepts XML as str or bytes, and objects as dicts, not {wrong}")
     problems: list[str | None] = [None] * len(items)
     bodies: list[bytes] = []
@@ -100,8 +100,8 @@ def _texts(stream: StreamDefinition, items: Any, given: dict[str, Any], now: flo
     return log_batch(stream, len(items), now, {"body": bodies, "problem": problems, **given})
 
 
-def _unlike(items: Any, kinds: tuple[type, ...]) -> str:
-    """The name of the first type of items that is none of these kinds; of each type one check."""
+def _wrong_type(items: Any, kinds: tuple[type, ...]) -> str:
+    """The name of the first type of items that is not one of these; empty if there is none. Checks each type once."""
     return next((kind.__name__ for kind in dict.fromkeys(map(type, items)) if not issubclass(kind, kinds)), "")
 
 
@@ -121,7 +121,7 @@ def _json(row: Any) -> bytes:
 
 
 def _as_table(stream: StreamDefinition, items: Any) -> pa.Table | pa.RecordBatch | None:
-    """The items as an Arrow table if they are one or a DataFrame, else None."""
+    """The items as an Arrow table if they are a table or a DataFrame; otherwise None."""
     if isinstance(items, pa.Table | pa.RecordBatch):
         return items
     if type(items).__module__.partition(".")[0] == "pandas" and hasattr(items, "columns"):
@@ -153,8 +153,8 @@ def _from_table(stream: StreamDefinition, table: pa.Table | pa.RecordBatch) -> t
 
 
 def _columns(items: Sequence[Any], names: Sequence[str], plain: bool) -> tuple[list[list[Any]], bool]:
-    """The values of the declared columns, and whether items may have others too."""
-    if plain:  # others may make up what they do not have
+    """The values of the declared columns, and whether items may have other columns."""
+    if plain:  # other mappings may compute missing keys
         with suppress(KeyError):
             return [list(map(itemgetter(name), items)) for name in names], set(map(len, items)) != {len(names)}
     return [[row.get(name) for row in items] for name in names], True
@@ -162,7 +162,7 @@ def _columns(items: Sequence[Any], names: Sequence[str], plain: bool) -> tuple[l
 
 def _from_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa.Array], Bad]:
     plain = set(map(type, items)) == {dict}
-    if not plain and (wrong := _unlike(items, (Mapping,))):
+    if not plain and (wrong := _wrong_type(items, (Mapping,))):
         raise QueryError(f"stream {stream.name} accepts tuples as dicts, not {wrong}")
     names = [name for name, _ in stream.columns]
     columns, may_have_others = _columns(items, names, plain)

@@ -1,16 +1,17 @@
 """Chooses the feeds to fetch next under a request budget: those that publish many items, and those about to drop items.
 
-RoSeS (section 2, acquisition) asks for a refresh strategy under limited bandwidth that knows saturation: a feed shows
-only its last k items, and what has been pushed out before it is fetched is lost. Here a feed that publishes r items a
-second and was fetched d seconds ago costs, until it is fetched, r d^2 / 2 seconds of waiting and LOST seconds for each
-item lost. Intervals d that minimise the sum of these costs for a given number of requests make d c'(d) - c(d) the same
-for all feeds at the moment of their fetch (Lagrange), c being the cost of an interval. With Poisson arrivals that is
+RoSeS (section 2, acquisition) requires a refresh strategy for limited bandwidth that considers saturation: a feed
+contains only its last k items, and items that drop out before it is fetched are lost. Here, a feed that publishes r
+items per second and was fetched d seconds ago costs r d^2 / 2 seconds of waiting until it is fetched, and LOST seconds
+for each lost item. Intervals d that minimize the sum of these costs for a given number of requests make d c'(d) - c(d)
+equal for all feeds at the moment of their fetch (Lagrange), where c is the cost of an interval. With Poisson arrivals,
+that is
 
     urgency = r d^2 / 2 + LOST k P(N > k)        N: items in d seconds
 
-so the next request goes to the feed with the greatest urgency. `urgency` and `chosen` are pure; `Refresh` holds what is
-known of the feeds. Rates are learned from the times that the items of a feed carry, else from what each fetch brings,
-and follow the hours of the day that all feeds together show.
+so the next request goes to the feed with the greatest urgency. `urgency` and `chosen` are pure; `Refresh` keeps the
+state. Rates are learned from the timestamps of the items of a feed, or else from the number of new items in each fetch,
+and are adjusted by the daily pattern of all feeds together.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 
 LOST = 86_400.0
-"""An item that is lost costs as much as one that waits for a day."""
+"""A lost item costs as much as one that waits for a day."""
 MEMORY = 4 * 86_400.0
-"""Seconds after which what was learned of a feed's rate counts for less than half (1/e)."""
+"""Seconds after which the weight of an observed rate has dropped to 1/e."""
 SHORTEST, LONGEST = 60.0, 86_400.0
-"""Seconds between two fetches of a feed: at least, and at most if the budget allows."""
+"""The minimum number of seconds between two fetches of a feed, and the maximum if the budget allows."""
 EACH = 6.0
-"""Requests an hour for each feed, where no budget is set."""
+"""Requests per hour and feed, if no budget is set."""
 SETTING = "FISHWEIR_FEED_REQUESTS"
 HOUR = 3_600.0
 
 
 def urgency(rates: Array, shown: Array, waited: Array) -> Array:
-    """What it costs to leave feeds alone; all arrays have one value a feed."""
+    """The cost of not fetching feeds now; all arrays have one value per feed."""
     return rates * waited**2 / 2 + LOST * shown * overflow(rates * waited, shown)
 
 
@@ -48,20 +49,20 @@ def overflow(expected: Array, shown: Array) -> Array:
 
 
 def chosen(urgent: Array, waited: Array, requests: int) -> Array:
-    """The places of the feeds to fetch now, the most urgent first."""
+    """The positions of the feeds to fetch now, the most urgent first."""
     may = np.flatnonzero(waited >= SHORTEST)
     order = np.argsort(-np.where(waited[may] >= LONGEST, np.inf, urgent[may]), kind="stable")
     return np.asarray(may[order[:requests]])
 
 
 class Rates:
-    """What is known of feeds, one place each: how much they publish, what they show, when they were fetched."""
+    """Observations of feeds, one position each: rates, numbers of items, and times of the last fetch."""
 
     def __init__(self, count: int = 0) -> None:
         self.items, self.seconds = np.zeros(count), np.zeros(count)
         self.shown, self.fetched = np.full(count, 10.0), np.full(count, -np.inf)
         self.by_hour = np.full(24, 1.0)
-        """Items that came in each hour of the day, of all feeds; they fade as new ones come."""
+        """Items of all feeds by hour of the day, with decaying weights."""
 
     def add(self) -> int:
         for name, value in (("items", 0.0), ("seconds", 0.0), ("shown", 10.0), ("fetched", -np.inf)):
@@ -69,7 +70,7 @@ class Rates:
         return len(self.items) - 1
 
     def observe(self, feed: int, now: float, times: Sequence[float], shown: int, new: float) -> None:
-        """A fetch: the times that items of the feed carry, how many items it shows, and how many of them are new."""
+        """Records a fetch: the timestamps of the feed's items, their number, and the number of new ones."""
         since = now - self.fetched[feed]
         spans = now - np.sort(np.asarray(times, dtype=float)) if len(times) else np.empty(0)
         spans = spans[(spans >= 0) & (spans < 90 * 86_400.0)]
@@ -77,7 +78,7 @@ class Rates:
             since = float(spans[0]) if len(spans) > 1 else 0.0
             new = len(spans) * min(1.0, MEMORY / max(since, 1.0))
             since = min(since, MEMORY)
-        elif new >= shown > 0 and len(spans):  # some are lost: those shown tell the rate
+        elif new >= shown > 0 and len(spans):  # some are lost: the current items determine the rate
             new = new * since / max(float(spans[0]), 1.0) if spans[0] < since else new
         fade = float(np.exp(-since / MEMORY))
         self.items[feed] = self.items[feed] * fade + new
@@ -90,12 +91,12 @@ class Rates:
             self.by_hour *= 0.5
 
     def rates(self, now: float) -> Array:
-        """Items a second as expected since each feed's last fetch: its own rate, by the hours that have passed."""
+        """The expected items per second since each feed's last fetch: its rate, adjusted by the time of day."""
         own = (self.items + 0.5) / (self.seconds + 43_200.0)
         return own * self._daily(now)
 
     def _daily(self, now: float) -> Array:
-        """How much more than on average is published between each feed's last fetch and now."""
+        """The ratio of publications between each feed's last fetch and now to the average."""
         profile = (self.by_hour + 10) / (self.by_hour + 10).mean()
         total = np.concatenate([[0.0], np.cumsum(np.tile(profile, 2))])
         waited = np.minimum(now - np.where(np.isfinite(self.fetched), self.fetched, now - HOUR), 86_400.0)
@@ -107,7 +108,7 @@ class Rates:
 
 
 class Refresh:
-    """Grants requests to feeds, as many as the budget has. A feed that was never fetched needs no grant."""
+    """Grants requests to feeds within the budget. A feed that was never fetched needs no grant."""
 
     def __init__(self, per_hour: float | None = None) -> None:
         given = os.environ.get(SETTING)
@@ -131,7 +132,7 @@ class Refresh:
             self._free.append(place)
 
     def granted(self, name: str, now: float) -> bool:
-        """Whether a feed may be fetched now; a grant is for one fetch."""
+        """Whether a feed may be fetched now. A grant is for one fetch."""
         place = self._places.get(name)
         if place is None:
             return True
@@ -142,7 +143,7 @@ class Refresh:
         return True
 
     def _allot(self, now: float) -> None:
-        """At most once a second, regardless of the caller."""
+        """Allots requests, at most once per second."""
         if now < self._allotted + 1.0:
             return
         count = len(self._places)

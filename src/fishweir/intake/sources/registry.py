@@ -24,16 +24,16 @@ FILES = ("xml", "csv", "json", "parquet")
 
 
 class Source(Protocol):
-    """What brings arrivals into a stream's log."""
+    """Appends arrivals to a stream's log."""
 
     trouble: str | None
-    """What is wrong with the source as a whole at the moment, naming stream and path."""
+    """The current problem of the source as a whole, with stream and path."""
 
     working: bool
-    """Whether something is under way without which it cannot be said that nothing is left to do."""
+    """Whether the source has work in progress, so that the job is not idle."""
 
     def poll(self, now: float) -> Iterator[int]:
-        """Append what is new, yielding the number of entries after each segment.
+        """Appends new entries, yielding their number after each segment.
 
         The caller may stop after any of them; the next poll continues there. It never raises for invalid input, which
         becomes problem entries, or `trouble` if nothing can be read at all.
@@ -42,41 +42,41 @@ class Source(Protocol):
 
 @runtime_checkable
 class Fetching(Protocol):
-    """A source that gets what is new outside of the caller's thread; `poll` begins that and takes what came of it."""
+    """A source that fetches outside of the caller's thread; `poll` starts a fetch or takes its result."""
 
     def begin(self, now: float) -> None:
-        """Begins to fetch, if it is time and nothing is being fetched."""
+        """Starts a fetch, if it is time and none is in progress."""
 
     def wait(self) -> None:
-        """Waits until nothing is being fetched. The source limits the time."""
+        """Waits until no fetch is in progress. The source limits the time."""
 
     def close(self) -> None:
-        """Gives up what is being fetched."""
+        """Cancels a fetch in progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFormat:
-    """A format that a program has added: how a stream of it is opened, and what is checked at its declaration.
+    """A format that a program has registered: opens its streams, and checks them at their declaration.
 
-    `check` raises SourceError where the stream could never be read; the path is the program's to understand.
+    `check` raises SourceError if the stream can never be read; the program interprets the path.
     """
 
     open: Callable[[StreamDefinition, StreamLog, Path], Source]
     check: Callable[[StreamDefinition, Path], None] | None = None
 
 
-_ADDED: dict[str, SourceFormat] = {}
+_REGISTERED: dict[str, SourceFormat] = {}
 
 
 def add_format(name: str, format: SourceFormat) -> None:
-    """Registers a format for `create stream ... from '...' format NAME`; SourceError where it is built in."""
+    """Registers a format for `create stream ... from '...' format NAME`. Raises SourceError if it is built in."""
     if name in (*FILES, "feed", "kafka"):
         raise SourceError(f"the format '{name}' is built in and cannot be replaced")
-    _ADDED[name] = format
+    _REGISTERED[name] = format
 
 
 def remove_format(name: str) -> None:
-    _ADDED.pop(name, None)
+    _REGISTERED.pop(name, None)
 
 
 def open_source(
@@ -88,11 +88,11 @@ def open_source(
     if stream.path is None:
         return None
     base = Path(os.path.abspath(base))
-    if stream.format in _ADDED:
-        return _ADDED[stream.format].open(stream, log, base)
+    if stream.format in _REGISTERED:
+        return _REGISTERED[stream.format].open(stream, log, base)
     _check_definition(stream)
     if stream.format == "feed":
-        from fishweir.intake.sources.fetched import FetchedSource  # late: Spark's workers need no HTTP client
+        from fishweir.intake.sources.fetched import FetchedSource  # imported late: Spark's workers need no HTTP client
         from fishweir.intake.sources.parsers import parse
 
         return FetchedSource(stream, log, base, parse, guard, refresh)
@@ -108,7 +108,7 @@ def open_source(
 
 
 def _open_xml(stream: StreamDefinition, log: StreamLog, base: Path, guard: Guard, refresh: Refresh | None) -> Source:
-    """XML on the web."""
+    """A source for XML on the web."""
     if stream.rows is not None:
         from fishweir.intake.sources.web_rows import WebRows
 
@@ -127,8 +127,8 @@ def check_source(stream: StreamDefinition, base: Path, guard: Guard = UNGUARDED)
         guard.check(stream.path, base)
     except GuardError as error:
         raise SourceError(f"stream {stream.name} from '{without_credentials(stream.path)}': {error}") from None
-    if stream.format in _ADDED:
-        check = _ADDED[stream.format].check
+    if stream.format in _REGISTERED:
+        check = _REGISTERED[stream.format].check
         if check is not None:
             check(stream, Path(os.path.abspath(base)))
         return
@@ -139,7 +139,7 @@ def check_source(stream: StreamDefinition, base: Path, guard: Guard = UNGUARDED)
     if (stream.format == "feed" or not is_glob(stream.path)) and not path.exists():
         raise SourceError(f"stream {stream.name}: {path} does not exist")
     if stream.rows is not None and path.is_dir():
-        raise SourceError(f"stream {stream.name}: rows ... key ... needs one file, and {path} is a folder")
+        raise SourceError(f"stream {stream.name}: rows ... key ... needs a single file, but {path} is a folder")
 
 
 def _check_definition(stream: StreamDefinition) -> None:
@@ -147,9 +147,9 @@ def _check_definition(stream: StreamDefinition) -> None:
     if stream.format == "feed":
         return
     if stream.format is not None and stream.format not in (*FILES, "kafka"):
-        known = ", ".join((*FILES, "feed", *_ADDED))
+        formats = ", ".join((*FILES, "feed", *_REGISTERED))
         raise SourceError(
-            f"{start} unknown format {stream.format}: expected {known}; other formats must be registered first"
+            f"{start} unknown format {stream.format}: expected {formats}; other formats must be registered first"
         )
     if is_url(stream.path or "") and stream.is_tuples:
         raise SourceError(f"{start} only XML and feeds are read from the web")
@@ -172,6 +172,6 @@ def _check_paths(stream: StreamDefinition, start: str) -> None:
     if (stream.rows is None) != (stream.key is None):
         raise SourceError(f"{start} rows and key must be used together")
     if stream.rows is not None and is_glob(stream.path or ""):
-        raise SourceError(f"{start} rows ... key ... needs one file, not a glob")
+        raise SourceError(f"{start} rows ... key ... needs a single file, not a glob")
     if stream.key is not None:
         parse_path(stream.key)

@@ -1,4 +1,4 @@
-"""The rows of an XML file that changes in place: their keys, and when two of them are equal."""
+"""The rows of an XML file that changes in place: their keys, and their equality."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fishweir.intake.sources.split import context_of, has_name, is_outermost, se
 from fishweir.records import dataclass
 
 INSERTED, UPDATED, DELETED = "inserted", "updated", "deleted"
-"""What happened to a row of a changing file, or to an entry of a feed, as the log's column `change` says it."""
+"""Values of the log's column `change`, for rows of a changing file and entries of a feed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class Row:
 
 
 class RowReader:
-    """Finds the rows of a version by the paths of a stream definition; the key's is relative to the row."""
+    """Finds the rows of a version by the paths of a stream definition. The path of the key is relative to the row."""
 
     def __init__(self, rows: str, key: str) -> None:
         self.rows, self.key = parse_path(rows), parse_path(key)
         self.key_anywhere = self.key.absolute or key.startswith("//")
 
     def read(self, root: Element) -> Iterator[Row]:
-        """The rows in the order of the file; rows inside rows are part of them."""
+        """The rows in the order of the file. Nested rows are part of the outer row."""
         for element in elements(root):
             if is_outermost(element, self.rows):
                 yield self.row(element)
@@ -75,7 +75,7 @@ def _below(row: Element, names: list[str]) -> list[Element]:
 
 
 def digest(row: Element) -> str:
-    """A digest of a detached row's canonical form (C14N); white space between elements does not count."""
+    """A digest of a detached row's canonical form (C14N), ignoring white space between elements."""
     for node in row.iter():
         if len(node) and node.text and not node.text.strip():
             node.text = None
@@ -83,6 +83,6 @@ def digest(row: Element) -> str:
             node.tail = None
     try:
         text = etree.tostring(row, method="c14n", exclusive=True, with_comments=False)
-    except etree.C14NError:  # it refuses relative namespace URIs
+    except etree.C14NError:  # it rejects relative namespace URIs
         text = etree.tostring(row)
     return hashlib.blake2b(text, digest_size=16).hexdigest()

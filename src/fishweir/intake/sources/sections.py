@@ -1,6 +1,6 @@
-"""A text file that may grow: its whole rows from a position on, with a checksum of everything before.
+"""A text file that may grow: its complete rows from a position on, with a checksum of everything before.
 
-In: the path, and how far the file was read before. Out: blocks of whole rows. A last row without a line break may be
+In: the path, and how far the file was read before. Out: blocks of complete rows. A last row without a line break may be
 half written: it is left until the file has not changed for `SETTLING` seconds and no process has it open for writing.
 """
 
@@ -33,7 +33,7 @@ class Section:
         self._before: tuple[xxhash.xxh3_128, int] | None = None
 
     def continues(self) -> bool:
-        """Whether the file still begins with what was read before."""
+        """Whether the file still starts with what was read before."""
         if not self.sum or not self.end:
             return False
         try:
@@ -53,7 +53,7 @@ class Section:
         return hash, line
 
     def blocks(self, quoted: bool, size: int = BLOCK) -> Iterator[tuple[int, bytes]]:
-        """Blocks of whole rows with the number of their first line; if `quoted`, none ends inside quotes."""
+        """Blocks of complete rows with the number of their first line; if `quoted`, none ends inside quotes."""
         hash, line = self._before or self._prefix()
         with self.path.open("rb") as file:
             if not self.end and file.read(len(BOM)) == BOM:
@@ -78,15 +78,15 @@ class Section:
 
 
 def is_settled(path: Path, size: int | None = None) -> bool:
-    """Whether a file, which has this size, is probably written to its end."""
+    """Whether a file of this size has probably been written completely."""
     status = os.stat(path)
     is_old = abs(time.time() - status.st_mtime) >= SETTLING
     return is_old and size in (None, status.st_size) and not is_open_for_writing(path)
 
 
 def is_open_for_writing(path: Path) -> bool:
-    """Whether a process has a file open for writing; False if the file system cannot tell. A read lease is granted
-    only for files that nobody writes. It is given back at once; until then, a writer causes a signal that is ignored.
+    """Whether a process has a file open for writing; False if the file system cannot tell. A read lease is granted only
+    for files that no process writes. It is released immediately; until then, a writer causes a signal that is ignored.
     """
     if not hasattr(fcntl, "F_SETLEASE"):
         return False

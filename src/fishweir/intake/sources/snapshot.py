@@ -11,15 +11,15 @@ from fishweir.intake.sources.rows import DELETED, RowReader
 from fishweir.sealed import read_json, write_json
 
 Version = tuple[int, int]
-"""A file's time of change in nanoseconds, and its size."""
+"""A file's modification time in nanoseconds, and its size."""
 
 
 @dataclass
 class Snapshot:
-    """The state that the log's entries up to number `head` lead to.
+    """The state after the log's entries up to number `head`.
 
-    `rows` maps a key to the digest of its row and the number of the entry that holds it; `version` is
-    the last one whose changes and problems are all in the log.
+    `rows` maps a key to the digest of its row and the number of its entry; `version` is the last version whose changes
+    and problems are all in the log.
     """
 
     head: int = 0
@@ -35,7 +35,7 @@ class Snapshot:
 
 
 def load_snapshot(path: Path) -> Snapshot:
-    """The saved state, or an empty one: the log has everything from its beginning."""
+    """The saved state, or an empty one: the log contains everything from its beginning."""
     saved = read_json(path, None, rebuilt="the log")
     if saved is None:
         return Snapshot()

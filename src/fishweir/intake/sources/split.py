@@ -1,7 +1,7 @@
 """Reads XML files as documents: the whole file, or each outermost element at a path.
 
-A split file is parsed in chunks. After each chunk everything left of the open elements is dropped, so
-memory holds a chunk and the open document, whatever the size of the file.
+A split file is parsed in chunks. After each chunk, everything before the open elements is dropped, so memory contains
+one chunk and the open document, regardless of the size of the file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def has_name(element: Element, name: str) -> bool:
 
 
 def context_of(element: Element) -> str:
-    """Local names of the elements above, from the document element down, joined by slashes."""
+    """The local names of the elements above, from the document element down, separated by slashes."""
     return "/".join(local_name(str(above.tag)) for above in reversed(list(element.iterancestors())))
 
 
@@ -54,7 +54,7 @@ def serialise(element: Element) -> bytes:
 
 @dataclass
 class _Batch:
-    """Documents of one file on their way into a batch of entries."""
+    """Documents of one file that are collected for a batch of entries."""
 
     bodies: list[bytes] = field(default_factory=list)
     contexts: list[str] = field(default_factory=list)
@@ -76,7 +76,7 @@ class _Batch:
 
 
 def xml_batches(stream: StreamDefinition, path: Path, now: float) -> Iterator[pa.RecordBatch]:
-    """The documents of an XML file in order; whatever cannot be read becomes one problem entry at the end."""
+    """The documents of an XML file in order. An unreadable remainder becomes one problem entry at the end."""
     size = path.stat().st_size
     if size == 0:
         yield file_problem(stream, path, "the file is empty", now)
@@ -105,7 +105,7 @@ def _split_batches(stream: StreamDefinition, path: Path, split: SimplePath, now:
 
 
 def split_elements(path: Path, split: SimplePath) -> Iterator[tuple[Element, str]]:
-    """The outermost elements at a path, each with its context; one of UNREADABLE where the file breaks.
+    """The outermost elements at a path, each with its context. Raises one of UNREADABLE if the file is invalid.
 
     An element is only valid until the next one is requested.
     """
@@ -129,8 +129,8 @@ def split_elements(path: Path, split: SimplePath) -> Iterator[tuple[Element, str
 
 
 def _pull_parser(events: tuple[str, ...], tags: list[str] | None = None) -> Any:
-    """As careful as algebra.documents.new_parser, for text that comes in chunks; comments are kept."""
-    pull_parser: Any = etree.XMLPullParser  # the stubs do not know resolve_entities="internal"
+    """A parser with the same restrictions as algebra.documents.new_parser, for text in chunks. Comments are kept."""
+    pull_parser: Any = etree.XMLPullParser  # resolve_entities="internal" is missing in the stubs
     return pull_parser(
         events=events,
         tag=tags,
@@ -175,7 +175,7 @@ class _OpenTree:
                 yield element, self._context
 
     def _is_document(self, element: Element) -> bool:
-        """Siblings of the path's last name all are documents or none is: look up only at a new parent."""
+        """Siblings with the path's last name are either all documents or none is, so only a new parent is checked."""
         if not has_name(element, self.split.last):
             return False
         parent = element.getparent()
@@ -185,7 +185,7 @@ class _OpenTree:
         return self._matches
 
     def drop_processed(self, size: int) -> None:
-        """Drop what lies before the open elements; BadDocument where an open document grows too large."""
+        """Drops everything before the open elements. Raises BadDocument if an open document grows too large."""
         node = self.root
         while node is not None and len(node) and not at_path(node, self.split):
             del node[:-1]

@@ -45,7 +45,7 @@ def csv_batches(stream: StreamDefinition, section: Section, now: float) -> Itera
 
 
 def json_batches(stream: StreamDefinition, section: Section, now: float) -> Iterator[pa.RecordBatch]:
-    """Rows of a JSON Lines file: one object a line."""
+    """Rows of a JSON Lines file: one object per line."""
     for line, block in _text_blocks(section, quoted=False):
         if isinstance(block, str):
             yield file_problem(stream, section.path, block, now)
@@ -55,7 +55,7 @@ def json_batches(stream: StreamDefinition, section: Section, now: float) -> Iter
 
 
 def _text_blocks(section: Section, quoted: bool) -> Iterator[tuple[int, bytes | str]]:
-    """Blocks with their first line, without a byte order mark; a str says why there are none."""
+    """Blocks with their first line, without a byte order mark; or, as a str, the reason why there are none."""
     with section.path.open("rb") as file:
         is_utf16 = file.read(2) in UTF16
     if is_utf16:
@@ -74,16 +74,16 @@ def _block_batch(
 ) -> pa.RecordBatch:
     arrays, bad = parse(block)
     rows = texts(block) if bad else []
-    if len(rows) != len(arrays[0]):  # Arrow saw other rows, as where a lone \r ends a line
+    if len(rows) != len(arrays[0]):  # Arrow found different rows, for example if a lone \r ends a line
         rows = [(0, b"")] * len(arrays[0])
     reasons = {row: f"{path}, line {line + rows[row][0]}: {reason}" for row, reason in bad.items()}
     return tuple_batch(stream, arrays, reasons, lambda row: rows[row][1], now)
 
 
 def _csv_fields(stream: StreamDefinition, block: bytes) -> tuple[list[str], int]:
-    """The names of a CSV file's fields, and how many bytes its header takes.
+    """The names of a CSV file's fields, and the number of bytes of its header.
 
-    A field that is not declared, or comes again, gets a name that is no column's.
+    A field that is not declared, or is repeated, gets a name that no column has.
     """
     declared = [name for name, _ in stream.columns]
     first = block.split(b"\n", 1)[0]

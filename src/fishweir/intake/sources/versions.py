@@ -1,9 +1,9 @@
-"""What a new version of a file has that the version before it did not have.
+"""The rows that a new version of a file has and the previous version did not have.
 
-The log is authoritative, as for files that are declared as changing (changing.py): the cursors of its segments say
+The log is authoritative, as for files that are declared as changing (changing.py): the cursors of its segments record
 which entries came from which file, and which of these a later version no longer had. A version is always compared with
-the remaining entries, as a multiset of rows by digest. So whatever happens between two segments, no row is lost and
-none comes twice.
+the remaining entries, as a multiset of rows by digest. So whatever happens between two segments, no row is lost or
+repeated.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import xxhash
 from fishweir.intake.log import StreamLog
 
 FILES, ROWS, GONE = "files", "rows", "gone"
-"""In a cursor: the marks of files, how many entries of the segment each of them has, and by name, the ranges of the
-entries that are no longer in the file."""
+"""Keys of a cursor: the marks of files, the number of entries of the segment for each of them, and by name, the ranges
+of the entries that are no longer in the file."""
 _OTHERS = frozenset(("id", "timestamp", "arrival", "since", "origin", "previous", "problem"))
-"""Columns that do not tell rows apart; the problem of a bad row has its line, and its text is the body."""
+"""Columns that do not distinguish rows. The problem of an invalid row has its line number; its text is in `body`."""
 
 Range = tuple[int, int]
 """The first and the last number of consecutive entries."""
@@ -62,7 +62,7 @@ class Versions:
 
 
 class Comparison:
-    """A version of a file that is read, compared with the entries of the version before it."""
+    """Compares a version of a file with the entries of the previous version while it is read."""
 
     def __init__(self, rows: dict[int, list[int]], path: Path) -> None:
         self._left, self._path = rows, path
@@ -70,7 +70,7 @@ class Comparison:
         """Whether a part of the file could not be read."""
 
     def new(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The new rows of each batch, and how many rows the batch has."""
+        """The new rows of each batch, and the number of rows of the batch."""
         for batch in batches:
             problems = batch.column("problem").drop_null().to_pylist()
             self._is_broken |= any(problem.startswith(f"{self._path}: ") for problem in problems)  # else: "PATH, line"
@@ -78,7 +78,7 @@ class Comparison:
             yield batch.num_rows, batch if len(fresh) == batch.num_rows else batch.take(pa.array(fresh, pa.int64()))
 
     def _has(self, digest: int) -> bool:
-        """Whether there is an entry like this, which is then used up."""
+        """Whether there is an unused entry with this digest, which is then marked as used."""
         numbers = self._left.get(digest)
         if numbers is None:
             return False
@@ -88,7 +88,7 @@ class Comparison:
         return True
 
     def gone(self) -> list[Range]:
-        """The entries that the version does not have, once all of it has been read; none if a part cannot be read."""
+        """The entries that the version no longer has, once all of it has been read; none if a part cannot be read."""
         if self._is_broken:
             return []
         return list(_ranges(sorted(number for numbers in self._left.values() for number in numbers)))
@@ -105,7 +105,7 @@ def _count(mark: Any, taken: dict[str, tuple[Any, int]]) -> int:
     name, content, upto = mark[0], tuple(mark[1:3]), int(mark[3])
     before = taken.get(name)
     taken[name] = content, upto
-    is_version = upto == 1 and len(mark) > 5 and mark[5]  # of a file that is one document
+    is_version = upto == 1 and len(mark) > 5 and mark[5]  # for a file that is one document
     return upto if before is None or (is_version and before[0] != content) else max(0, upto - before[1])
 
 

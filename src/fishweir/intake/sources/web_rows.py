@@ -1,7 +1,7 @@
 """An XML document on the web that changes: the differences between its versions are the arrivals.
 
-It is a changing file whose text is fetched, outside the caller's thread. After a restart it is fetched completely and
-compared with the log.
+This is a changing file whose text is fetched outside of the caller's thread. After a restart, it is fetched completely
+and compared with the log.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import logger
 from fishweir.intake.sources.addresses import with_credentials, without_credentials
 from fishweir.intake.sources.changing import ChangingSource
-from fishweir.intake.sources.fetch import GONE, FetchError, Response, begin, fetch
+from fishweir.intake.sources.fetch import GONE, FetchError, Response, fetch, submit
 from fishweir.intake.sources.fetched import LONGEST, SOON
 
 EVERY = 600.0
@@ -38,7 +38,7 @@ class WebRows(ChangingSource):
         self._failures = 0
 
     def poll(self, now: float) -> Iterator[int]:
-        yield from self._append_left(now)
+        yield from self._append_pending(now)
         self.begin(now)
         if self._fetching is None or not self._fetching.done():
             return
@@ -48,12 +48,12 @@ class WebRows(ChangingSource):
         except FetchError as error:
             self._failed(error, now)
         self.working = False
-        yield from self._append_left(now)
+        yield from self._append_pending(now)
 
     def begin(self, now: float) -> None:
         if self._fetching is None and now >= self._due:
             address = self._address and with_credentials(self._address, self.place)
-            self._fetching = begin(fetch(address or self.place, self._headers, guard=self.guard))
+            self._fetching = submit(fetch(address or self.place, self._headers, guard=self.guard))
 
     def wait(self) -> None:
         if self._fetching is not None:

@@ -1,4 +1,4 @@
-"""XML on the web: each new version as a document, or those of its elements that are new (`split on`)."""
+"""XML on the web: each new version as a document, or its new elements (`split on`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fishweir.intake.sources.split import context_of, is_outermost, serialise
 
 
 def xml_reader(split: str | None) -> Read:
-    """How the documents of a body are found. One that is not well-formed is taken whole, to be set aside."""
+    """A function that finds the documents of a body. A malformed body is one document, which is set aside."""
 
     async def read(body: bytes, _url: str, _content_type: str) -> Feed:
         return whole(body) if split is None else await asyncio.to_thread(parts, body, split)

@@ -28,7 +28,7 @@ ABOUT = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """`guid` and `link` are empty where the entry has none; `description` is None unless another one is in its way."""
+    """`guid` and `link` are empty if missing. `description` is set only if feedparser might confuse it with another."""
 
     has_title: bool
     guid: str
@@ -37,7 +37,7 @@ class Written:
 
 
 def written_entries(body: bytes, encoding: str | None) -> list[Written]:
-    """What is written in each entry; of a broken feed, what can be found."""
+    """The verbatim parts of each entry; for a broken feed, those that can be found."""
     root = _root(body, encoding)
     if root is None:
         return []
@@ -56,7 +56,7 @@ def _root(body: bytes, encoding: str | None) -> Any:
 
 
 def _parser(encoding: str | None) -> etree.XMLParser:
-    """Entities are not expanded: without that, a large tree is safe."""
+    """A parser that does not expand entities, so that large trees are safe."""
     return etree.XMLParser(
         recover=True, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, encoding=encoding
     )

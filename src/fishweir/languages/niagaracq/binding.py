@@ -1,8 +1,8 @@
 """Binding of XML-QL: syntax nodes to the algebra's shape, with a slot for every constant.
 
-A constant in a pattern becomes an anonymous variable `_1`, `_2`, ... that is compared with a slot. A
-variable's second occurrence becomes an anonymous one that equals the first: within a document
-that is a selection, between two it is a join (the paper's section 3.5).
+A constant in a pattern becomes an anonymous variable `_1`, `_2`, ... that is compared with a slot. A variable's second
+occurrence becomes an anonymous one that equals the first: within a document, that is a selection; between two, it is a
+join (the paper's section 3.5).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _XML_NAME = re.compile(r"[^\W\d][\w.-]*")
 
 
 def bind(query: QuerySyntax) -> ParsedQuery:
-    """The query's shape and constants. Raises Rejected for unknown variables and the like."""
+    """The query's shape and constants. Raises Rejected for binding errors such as unknown variables."""
     return _Binder().bind(query)
 
 
@@ -79,7 +79,7 @@ class _Binder:
     def bind(self, query: QuerySyntax) -> ParsedQuery:
         blocks = [block for item in query.items if (block := self._item(item)) is not None]
         for variable in self._used:
-            self._known(variable)
+            self._check_variable(variable)
         if not blocks:
             reason = 'the query reads nothing: expected a pattern <...> in "..."'
             raise Rejected(reason, _at(self._used[0]))
@@ -182,10 +182,10 @@ class _Binder:
         other = right[1:] if right.type == "VARIABLE" else self._slot(right)
         return Comparison(left[1:], op, other)
 
-    def _known(self, variable: Token) -> Binding:
+    def _check_variable(self, variable: Token) -> Binding:
         if variable[1:] not in self._variables:
-            known = ", ".join(f"${name}" for name in self._variables) or "none"
-            raise Rejected(f"no pattern binds {variable}; bound variables: {known}", _at(variable))
+            bound = ", ".join(f"${name}" for name in self._variables) or "none"
+            raise Rejected(f"no pattern binds {variable}; bound variables: {bound}", _at(variable))
         return self._variables[variable[1:]]
 
     def _output(self, part: OutputSyntax | Token) -> Output:
@@ -193,7 +193,7 @@ class _Binder:
             children = tuple(self._output(child) for child in spaced(part.content))
             return ElementOutput(_output_name(part.tag), self._output_attributes(part.attributes), children)
         if part.type == "VARIABLE":
-            return VariableOutput(part[1:], content=self._known(part) == "content")
+            return VariableOutput(part[1:], content=self._check_variable(part) == "content")
         return TextOutput(str(part) if part.type == "OUT_TEXT" else unquote(part))
 
     def _output_attributes(self, attributes: Attributes) -> OutputAttributes:
@@ -202,7 +202,7 @@ class _Binder:
             if _output_name(name) in found:
                 raise Rejected(f"the attribute '{name}' is given twice", _at(name))
             if value.type == "VARIABLE":
-                self._known(value)
+                self._check_variable(value)
                 found[_output_name(name)] = VariableOutput(value[1:], content=True)
             else:
                 found[_output_name(name)] = TextOutput(unquote(value))
@@ -223,7 +223,7 @@ def _without(node: PatternNode, absent: list[Absence]) -> PatternNode:
 
 
 def _check_joined(shape: Shape, starts: Sequence[int]) -> None:
-    """Checks that each source is joined with the others: documents wait forever, and all combinations are too many."""
+    """Checks that each source is joined with the others: windows are infinite, so a product would be too large."""
     blocks, conditions = shape.blocks, shape.conditions
     owner = {name: i for i, block in enumerate(blocks) for node in block.pattern.walk() for name in node.variables}
     pairs = [{owner[c.left], owner[c.right]} for c in conditions if isinstance(c.right, str)]
@@ -234,9 +234,10 @@ def _check_joined(shape: Shape, starts: Sequence[int]) -> None:
     if apart is None:
         return
     names = [str(block.source) for block in blocks]
-    what = f"the two: {names[0]} and {names[1]}" if len(names) == 2 else f"{names[apart]} with the sources before it"
-    how = "use a variable in both patterns, or compare one of each"
-    raise Rejected(f"nothing joins {what}; {how}", starts[apart])
+    what = f"{names[0]} and {names[1]} are" if len(names) == 2 else f"{names[apart]} is"
+    how = "use a variable in both patterns, or compare variables of the two"
+    others = "" if len(names) == 2 else " with the sources before it"
+    raise Rejected(f"{what} not joined{others}; {how}", starts[apart])
 
 
 def _source(words: tuple[Token, ...]) -> Source:
@@ -266,7 +267,7 @@ def _constant(token: Token, kind: LiteralKind) -> Constant:
 
 
 def spaced(content: tuple[Part | Token, ...]) -> list[Part | Token]:
-    """Bare text with one space where it had any next to its neighbors, and none at the ends of the tag."""
+    """The content with white space between bare text and its neighbors reduced to one space, and none at the ends."""
     parts: list[Part | Token] = []
     for index, part in enumerate(content):
         if isinstance(part, Token) and part.type == "OUT_TEXT":

@@ -1,6 +1,6 @@
 """`$old.p` in XML-QL: the value of $p before the row changed.
 
-In: a query with $p in an element or attribute of the row. Out: the same query with an `<old>` beside that element, as
+In: a query with $p in an element or attribute of the row. Out: the same query with an `<old>` next to that element, as
 in change documents, which binds `$old.p`. `$p < 0.95 * $old.p` compares `<ratio>`, the new value divided by the old
 one, with 0.95.
 """
@@ -45,34 +45,34 @@ def unscaled(left: Token | ScaledSyntax, op: Token, right: Token | ScaledSyntax)
 
 def with_old(query: QuerySyntax) -> QuerySyntax:
     """The query with patterns that bind the old values that it mentions."""
-    wanted = {str(token): token for token in _mentioned(query) if token.startswith(tuple(BEFORE))}
+    requested = {str(token): token for token in _mentioned(query) if token.startswith(tuple(BEFORE))}
     items = tuple(
-        replace(item, element=_bound(item.element, wanted)) if isinstance(item, PatternSyntax) else item
+        replace(item, element=_bound(item.element, requested)) if isinstance(item, PatternSyntax) else item
         for item in query.items
     )
-    for token in wanted.values():
+    for token in requested.values():
         name = token.partition(".")[2]
         raise Rejected(f"no element of a pattern has ${name} as its content or an attribute", _at(token))
     return replace(query, items=items)
 
 
-def _bound(element: ElementSyntax, wanted: dict[str, Token]) -> ElementSyntax:
-    """The element with the wanted old values of its children and attributes, which are removed from `wanted`."""
+def _bound(element: ElementSyntax, requested: dict[str, Token]) -> ElementSyntax:
+    """The element with the requested old values of its children and attributes, which are removed from `requested`."""
     added: list[ElementSyntax] = []
     for prefix, part in BEFORE.items():
         attributes, children = [], []
         for name, value in element.attributes:
-            if (token := wanted.pop(f"{prefix}{value[1:]}", None)) is not None:
+            if (token := requested.pop(f"{prefix}{value[1:]}", None)) is not None:
                 attributes.append((name, token))
         for child in element.content:
             if not isinstance(child, ElementSyntax):
                 continue
             for value in (one for one in child.content if isinstance(one, Token) and one.type == "VARIABLE"):
-                if (token := wanted.pop(f"{prefix}{value[1:]}", None)) is not None:
+                if (token := requested.pop(f"{prefix}{value[1:]}", None)) is not None:
                     children.append(ElementSyntax(child.tag, (), (token,)))
         if attributes or children:
             added.append(ElementSyntax(element.tag.update(value=part), tuple(attributes), tuple(children)))
-    content = tuple(_bound(one, wanted) if isinstance(one, ElementSyntax) else one for one in element.content)
+    content = tuple(_bound(one, requested) if isinstance(one, ElementSyntax) else one for one in element.content)
     return replace(element, content=(*content, *added))
 
 

@@ -1,8 +1,8 @@
 """Binding of RoSeS: syntax nodes to the algebra's feeds, with a slot for every constant of a condition.
 
 A condition without a variable applies to the whole from clause, one without an attribute to the whole item. A condition
-on texts with several constants in parentheses is an `or` with one each, so that equal ones are one atom. A quoted ISO
-date under < <= > >=, and a bare one under any comparison, is compared as a time, in seconds.
+on texts with several constants in parentheses is an `or` of conditions with one constant each, so that equal ones are
+one atom. A quoted ISO date under < <= > >=, and a bare one under any comparison, is compared as a time, in seconds.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _COMPARES = "a join compares an attribute of the item with one of the window, su
 
 
 def bind(publication: PublicationSyntax, clauses: Clauses) -> Parsed[FeedQuery]:
-    """The query's shape and constants. Raises Rejected for unknown variables and the like."""
+    """The query's shape and constants. Raises Rejected for binding errors such as unknown variables."""
     return _Binder(publication).bind(clauses)
 
 
@@ -78,27 +78,27 @@ class _Binder:
         main = self._union(publication.main)
         primary = set(self._variables)
         whole = main.variable or WHOLE
-        if _speaks_of_all(publication) and main.variable is None:
+        if _has_global_condition(publication) and main.variable is None:
             main = replace(main, variable=whole)
         joins = tuple(self._join(join, primary, whole) for join in publication.joins)
         where = tuple(self._where(condition, whole) for condition in publication.where)
         return self._constants.parsed(lambda slots: FeedQuery(main, joins, where, slots), clauses)
 
     def _union(self, union: UnionSyntax) -> FeedUnion | FeedName:
-        """A union of one feed is that feed."""
+        """The feeds of a union; if it has one member, that feed."""
         members = tuple(self._feed(member) for member in union.members)
         return members[0] if len(members) == 1 else FeedUnion(members)
 
     def _feed(self, feed: FeedSyntax) -> FeedUnion | FeedName:
         if isinstance(feed.content, Token):
-            return FeedName(named(feed.content, "the feed"), self._declared(feed.variable))
+            return FeedName(named(feed.content, "the feed"), self._declare(feed.variable))
         inner = self._union(feed.content)
-        variable = self._declared(feed.variable)
+        variable = self._declare(feed.variable)
         if variable is None:
             return inner
         return replace(inner, variable=variable) if inner.variable is None else FeedUnion((inner,), variable)
 
-    def _declared(self, token: Token | None) -> str | None:
+    def _declare(self, token: Token | None) -> str | None:
         if token is None:
             return None
         name = str(token[1:])
@@ -107,30 +107,29 @@ class _Binder:
         self._variables[name] = token
         return name
 
-    def _known(self, token: Token, among: set[str]) -> str:
+    def _check_variable(self, token: Token, among: set[str]) -> str:
         if token[1:] not in among:
-            known = ", ".join(f"${name}" for name in self._variables if name in among) or "none"
-            raise Rejected(f"no feed is named {token}; named feeds: {known}", start_of(token))
+            names = ", ".join(f"${name}" for name in self._variables if name in among) or "none"
+            raise Rejected(f"no feed is named {token}; named feeds: {names}", start_of(token))
         return str(token[1:])
 
     def _join(self, join: JoinSyntax, primary: set[str], whole: str) -> FeedJoin:
         window = self._window(join.window)
         secondary = self._union(join.secondary)
-        variable = whole if join.variable is None else self._known(join.variable, primary)
+        variable = whole if join.variable is None else self._check_variable(join.variable, primary)
         condition = _formula(join.condition, lambda leaf: self._link(leaf, window))
         if not any(is_between(atom) for atom in atoms_of(condition)):
             raise Rejected(_COMPARES, start_of(join.keyword))
         return FeedJoin(window, secondary, variable, condition)
 
     def _window(self, window: WindowSyntax) -> SideWindow:
-        """The window: a number of items, or else a time. Its length is a constant unless it is `last item` or the
-        like."""
+        """The window: a number of items, or a time. Its length is a constant unless it is implicit (`last item`)."""
         amount, unit, start = window.amount, window.unit, start_of(window.first)
         end = start + len(window.first)
         if unit is not None and unit.lower() in ("item", "items"):
             items = 1.0 if amount is None else float(amount)
             if items < 1 or not items.is_integer():
-                raise Rejected(f"a window contains at least one whole item, not {amount}", start)
+                raise Rejected(f"a window must contain at least one whole item, not {amount}", start)
             place = LiteralPlace(start, end, "keyword" if amount is None else "items")
             return SideWindow(self._constants.placed(items, place), rows=True)
         try:
@@ -153,8 +152,8 @@ class _Binder:
         operand, block = atom.operand, 0
         if operand is not None and _is_window(operand.attribute):
             if window.rows:
-                reason = "a window of items has no condition on its items alone, since it would change which they are"
-                raise Rejected(f"{reason}: put it on the feed, in the where clause", start_of(operand.attribute))
+                reason = "a window that counts items cannot have conditions on its items alone: they would change it"
+                raise Rejected(f"{reason}; put them on the feed, in the where clause", start_of(operand.attribute))
             name = operand.attribute.partition(".")[2]
             atom, block = replace(atom, operand=replace(operand, attribute=operand.attribute.update(value=name))), 1
         return with_atoms(self._atom(atom), lambda one: replace(one, path=in_block(block, one.path)))
@@ -175,7 +174,7 @@ class _Binder:
         return Atom(in_block(0, _attribute(left)), op, other, threshold=threshold)
 
     def _where(self, where: WhereSyntax, whole: str) -> VariableCondition:
-        variable = whole if where.variable is None else self._known(where.variable, set(self._variables))
+        variable = whole if where.variable is None else self._check_variable(where.variable, set(self._variables))
         return VariableCondition(variable, _formula(where.condition, self._atom))
 
     def _atom(self, atom: LeafSyntax) -> Formula:
@@ -226,7 +225,7 @@ def _formula(condition: ConditionSyntax, leaf: Callable[[LeafSyntax], Formula]) 
             return leaf(condition)
 
 
-def _speaks_of_all(publication: PublicationSyntax) -> bool:
+def _has_global_condition(publication: PublicationSyntax) -> bool:
     joins, where = publication.joins, publication.where
     return any(join.variable is None for join in joins) or any(part.variable is None for part in where)
 
@@ -240,7 +239,7 @@ def _operator(token: Token) -> str:
 def _condition(token: Token, share: Token | None) -> Condition:
     """The condition on texts for a keyword. Raises Rejected if it does not accept a share."""
     condition = condition_written(token)
-    assert condition is not None, "the grammar knows the registry's keywords only"
+    assert condition is not None, "the grammar accepts only registered keywords"
     if share is not None and condition.share is None:
         raise Rejected(f"'{token}' does not take a share of words: expected quoted text", start_of(share))
     return condition
@@ -264,7 +263,7 @@ def _part(operand: OperandSyntax, op: Token) -> tuple[RelativePath, Part]:
 def _some_attribute(attribute: Token, op: Token) -> RelativePath:
     path = _attribute(attribute)
     if not path:
-        raise Rejected(f"'{op}' needs an attribute; the whole item has words and links only", start_of(attribute))
+        raise Rejected(f"'{op}' needs an attribute; the whole item has only words and links", start_of(attribute))
     return path
 
 

@@ -78,7 +78,7 @@ class WindowSyntax:
     @property
     def first(self) -> Token:
         found = self.amount or self.unit
-        assert found is not None, "the grammar gives one of them"
+        assert found is not None, "the grammar requires one of them"
         return found
 
 

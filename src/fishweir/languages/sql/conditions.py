@@ -1,6 +1,6 @@
 """Converts SQL conditions to formulas that are true exactly when SQL's three-valued logic yields true.
 
-A formula's Not makes an unknown atom true, SQL's does not. Negation therefore moves inward here, by De Morgan's laws,
+A formula's Not makes an unknown atom true; SQL's does not. Negation therefore moves inward here, by De Morgan's laws,
 which hold for three values, and ends in the opposite comparison: `not (x > 5)` is `x <= 5`, false on NULL as both atoms
 are. If there is no opposite (conditions on texts), the value must exist.
 """
@@ -31,7 +31,7 @@ _UNKNOWN: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg), "arithmetic is not supported by this version"),
     ((exp.Func,), "functions are not supported by this version"),
 )
-_UNDERSTOOD = {"this", "expression", "expressions", "low", "high", "negate"}
+_SUPPORTED = {"this", "expression", "expressions", "low", "high", "negate"}
 """Supported arguments of sqlglot's nodes; nodes with any other argument (`between symmetric`) are rejected."""
 
 _CONDITION = "a condition, such as x > 5"
@@ -48,7 +48,7 @@ class Conditions:
 
     def bind(self, node: exp.Expr, positive: bool = True) -> Formula:
         """The formula that is true if the condition is true or, if negated, false."""
-        if {key for key, value in node.args.items() if value} - _UNDERSTOOD:
+        if {key for key, value in node.args.items() if value} - _SUPPORTED:
             raise self._unknown(node, _CONDITION)
         positive = positive != bool(node.args.get("negate"))
         match node:
@@ -77,7 +77,7 @@ class Conditions:
         raise self._unknown(node, _CONDITION)
 
     def _chain(self, node: exp.Expr, positive: bool) -> Formula:
-        """`11 < y < 15`: neighbours are compared, all comparisons must hold."""
+        """`11 < y < 15`: adjacent operands are compared, and all comparisons must hold."""
         operands, operators = _unchained(node)
         if len(operands) == 2 and (scaled := self._scaled(operands, operators[0])) is not None:
             return self._compare(*scaled, positive, node)

@@ -2,7 +2,7 @@
 
 sqlglot does not support them. A registered word between a column and a quoted text is replaced with the token of an
 infix operator that sqlglot knows and that is otherwise unused here. The position of the text identifies the original
-condition. A column or a number in place of the text is marked too, so that it can be refused there. A share as in
+condition. A column or a number in place of the text is marked, too, so that it can be rejected there. A share as in
 `similar(0.8) 'x'` is removed from the tokens and stored separately.
 """
 
@@ -23,7 +23,7 @@ _CONSTANTS = (TokenType.STRING, TokenType.IDENTIFIER, TokenType.NUMBER, TokenTyp
 _LEADS = (
     TokenType.DOT, TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.WHERE, TokenType.AND, TokenType.OR,
 )  # fmt: skip
-"""Tokens that cannot end an operand: a word after one is a name, whatever it means elsewhere."""
+"""Tokens that cannot end an operand: a word after one is always a name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,10 +68,10 @@ class JoinScope(Columns):
         if block is None:
             shown = ".".join(part.text for part in parts)
             choice = " or ".join(f"{stream.name}.{shown}" for stream in self.streams)
-            reason = f"'{shown}' does not say which stream it is of: write {choice}"
+            reason = f"'{shown}' is ambiguous in a join: write {choice}"
             if len(parts) > 1:
                 names = ", ".join(stream.name for stream in self.streams)
-                reason = f"there is no stream '{parts[0].text}' in the from clause, which has {names}; of a path in a"
+                reason = f"there is no stream '{parts[0].text}' in the from clause ({names}); for a path in a"
                 reason += f" document, write {choice}"
             raise Rejected(reason, self.place(node))
         return in_block(block, steps_of(parts[1:]))
@@ -108,7 +108,7 @@ class JoinScope(Columns):
 def bind_join(
     select: exp.Select, first: exp.Expr, query: SqlText, constants: Constants
 ) -> Callable[[tuple[Slot, ...]], Shape]:
-    """The shape of a join, once its slots are known. Raises Rejected for what does not bind."""
+    """A function from the slots to the shape of a join. Raises Rejected for binding errors."""
     joins = select.args["joins"]
     scope = _scope([first, *(join.this for join in joins)], query)
     for join in joins:
@@ -144,7 +144,7 @@ def _scope(tables: list[exp.Expr], query: SqlText) -> JoinScope:
         if len(own) > 1:
             raise Rejected(f"'{name}' has two windows", own[1].start)
         if any(name.lower() == stream.name.lower() for stream in streams):
-            raise Rejected(f"'{name}' is read twice: name each with 'as'", start)
+            raise Rejected(f"'{name}' is read twice: name both with 'as'", start)
         streams.append(Stream(scope.source, name, start, own[0]))
     return JoinScope(query, tuple(streams))
 

@@ -27,7 +27,7 @@ from fishweir.languages.sql.joins import bind_join
 from fishweir.languages.sql.text import SqlText, read_text
 from fishweir.languages.statement_text import Rejected, StatementText
 
-_KNOWN = {"expressions", "from_", "from", "where", "kind", "hint", "joins"}
+_SUPPORTED = {"expressions", "from_", "from", "where", "kind", "hint", "joins"}
 _END = "the end of the statement"
 _MISSING = re.compile(r"Required keyword: '(\w+)' missing for <class '[\w.]*?(\w+)'>")
 _EXPECTING = re.compile(r"Expect(?:ing|ed) (\S+)$")
@@ -56,7 +56,7 @@ def parse_query(piece: StatementText) -> Parsed[Selection] | Parsed[Shape]:
         return constants.parsed(join, clauses)
     scope = scope_of(source, query)
     if query.brackets:
-        reason = "a window is for joins: a query of one stream gets each tuple as it comes"
+        reason = "windows are only for joins: a query over one stream processes each tuple as it arrives"
         raise Rejected(reason, query.brackets[0].start)
     output = scope.output(select.expressions)
     formula = _formula(select, scope, constants)
@@ -84,7 +84,7 @@ def _parse(query: SqlText) -> exp.Select:
 
 def _source(select: exp.Select, query: SqlText) -> exp.Expr:
     """The query's first source; everything except columns, source and condition has already been rejected."""
-    unknown = {key for key, value in select.args.items() if value} - _KNOWN
+    unknown = {key for key, value in select.args.items() if value} - _SUPPORTED
     if unknown:
         raise Rejected(f"'{min(unknown)}' is not supported by this version", 0)
     source = select.find(exp.From)
@@ -100,7 +100,7 @@ def _source(select: exp.Select, query: SqlText) -> exp.Expr:
 
 def _clauses(piece: StatementText, end: int) -> Clauses:
     rest = piece.rest(end)
-    if not rest.text.strip():  # most queries have none, and then their grammar is not loaded
+    if not rest.text.strip():  # most queries have no clauses and do not load their grammar
         return Clauses(expire_at=end, distinct_at=end)
     try:
         clauses: Clauses = CLAUSES.parse(rest)
@@ -110,7 +110,7 @@ def _clauses(piece: StatementText, end: int) -> Clauses:
 
 
 def _unparsed(error: ParseError, query: SqlText) -> Rejected:
-    """sqlglot's error in Fishweir's words: the position, and what was expected there."""
+    """sqlglot's error as a Fishweir error: the position, and what was expected there."""
     found = error.errors[0]
     description, at, word = found["description"] or "", len(found["start_context"] or ""), found["highlight"] or ""
     missing, expecting = _MISSING.match(description), _EXPECTING.match(description)
@@ -124,7 +124,7 @@ def _unparsed(error: ParseError, query: SqlText) -> Rejected:
         expected = "a condition" if missing[2] == "Where" else "a column or a constant"
     else:
         expected = _continuation(query, at)
-    return Rejected(f"expected {expected}, found {_seen(word)}", at, syntax=True)
+    return Rejected(f"expected {expected}, found {_shown(word)}", at, syntax=True)
 
 
 def _continuation(query: SqlText, at: int) -> str:
@@ -137,5 +137,5 @@ def _continuation(query: SqlText, at: int) -> str:
     return "',' or 'from'"
 
 
-def _seen(word: str) -> str:
+def _shown(word: str) -> str:
     return f"'{word}'" if word else _END

@@ -1,10 +1,10 @@
-"""The text of an SQL query before sqlglot sees it: comments, strings and windows masked, unsupported features rejected.
+"""The text of an SQL query, prepared for sqlglot: comments, strings and windows masked, unsupported features rejected.
 
 sqlglot uses different quotes and comments than Fishweir's scripts. It therefore gets a text of the same length in which
 comments are blank, strings have harmless content and `.5` is one token. Binders read the real text at a token's
 position. A window in brackets, `[range 10 seconds]`, becomes blank and is read by `joins`. Conditions on texts, `x
-contains 'a'`, become an infix operator that sqlglot knows (`infix`). Outer joins, subqueries, grouping and the like are
-refused by their keywords, each with its position.
+contains 'a'`, become an infix operator that sqlglot knows (`infix`). Outer joins, subqueries, grouping and other
+unsupported features are rejected by their keywords, with the position.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _REFUSED = {
     **dict.fromkeys(_OUTER, _JOINS),
     TokenType.GROUP_BY: "'group by' is not supported by this version: a query selects single tuples",
     TokenType.HAVING: "'having' is not supported by this version: a query selects single tuples",
-    TokenType.ORDER_BY: "'order by' is not supported: results come in the order of arrival",
-    TokenType.SORT_BY: "'sort by' is not supported: results come in the order of arrival",
-    TokenType.CLUSTER_BY: "'cluster by' is not supported: results come in the order of arrival",
+    TokenType.ORDER_BY: "'order by' is not supported: results are in arrival order",
+    TokenType.SORT_BY: "'sort by' is not supported: results are in arrival order",
+    TokenType.CLUSTER_BY: "'cluster by' is not supported: results are in arrival order",
     TokenType.DISTRIBUTE_BY: "'distribute by' is not supported by this version",
     TokenType.TABLE_SAMPLE: "'tablesample' is not supported by this version",
     TokenType.LIMIT: "'limit' is not supported: a standing query has no last result",
@@ -121,7 +121,7 @@ def _tokens(masked: str) -> list[Token]:
     try:
         return _Tokenizer().tokenize(masked)
     except TokenError as error:
-        raise Rejected(f"the text cannot be read: {str(error).partition(chr(10))[0]}", 0, syntax=True) from None
+        raise Rejected(f"the text is not valid SQL: {str(error).partition(chr(10))[0]}", 0, syntax=True) from None
 
 
 def _brackets(tokens: list[Token]) -> tuple[Bracket, ...]:

@@ -73,13 +73,13 @@ class StreamTransformer(ScheduleTransformer):
         return first.update(value="columns"), {"columns": tuple((plain(n), t) for n, t in columns)}
 
     def column(self, name: Token, type_name: Token) -> tuple[Token, str]:
-        known = TYPES.get(type_name.partition("(")[0].strip().lower())
-        if known is None:
+        kind = TYPES.get(type_name.partition("(")[0].strip().lower())
+        if kind is None:
             choices = ", ".join(_ALIASES)
             raise Rejected(f"'{type_name}' is not a type: expected {choices}", _at(type_name))
         if not plain(name).strip():
             raise Rejected("the column has no name", _at(name))
-        return name, known
+        return name, kind
 
     def source(self, keyword: Token, path: Token, *rest: Any) -> Clause:
         if not plain(path).strip():
@@ -160,14 +160,14 @@ def _inferred_format(syntax: StreamSyntax) -> str:
     if extension in _EXTENSIONS:
         return _EXTENSIONS[extension]
     if "columns" in syntax.values:
-        reason = f"the format of '{syntax.values['path']}' is not clear: add format csv, json or parquet"
+        reason = f"the format of '{syntax.values['path']}' is unknown: add format csv, json or parquet"
         raise Rejected(reason, syntax.at["from"])
     return "xml"
 
 
 def _check_format(stream: StreamDefinition, syntax: StreamSyntax) -> None:
     if stream.format == "xml" and stream.columns:
-        reason = "a stream of XML documents has no columns; columns go with csv, json or parquet"
+        reason = "a stream of XML documents cannot have columns; use format csv, json or parquet"
         raise Rejected(reason, syntax.at["columns"])
     if stream.path and "://" in stream.path and stream.format not in ADDED_FORMATS:
         _check_url(stream, syntax)
@@ -175,7 +175,7 @@ def _check_format(stream: StreamDefinition, syntax: StreamSyntax) -> None:
         _check_feed(stream, syntax)
     elif stream.format == "json" and not stream.columns:
         if clause := next((clause for clause in ("split", "rows") if clause in syntax.at), None):
-            raise Rejected(f"'{clause}' is for XML; the objects of JSON are documents", syntax.at[clause])
+            raise Rejected(f"'{clause}' is for XML; each JSON object is a document", syntax.at[clause])
     elif stream.format not in (None, "xml", *ADDED_FORMATS) and not stream.columns:
         reason = f"the format '{stream.format}' needs columns: create stream {stream.name} (COLUMN TYPE, ...)"
         raise Rejected(reason, syntax.at["from"])
@@ -214,7 +214,7 @@ def bad_place(place: str) -> str | None:
 def _check_rows(stream: StreamDefinition, syntax: StreamSyntax) -> None:
     for clause in ("split", "rows"):
         if clause in syntax.at and stream.columns:
-            raise Rejected(f"'{clause}' is for XML; a stream with columns has none", syntax.at[clause])
+            raise Rejected(f"'{clause}' is for XML and cannot be used with columns", syntax.at[clause])
     if stream.rows is None:
         on_the_web = stream.format == "feed" or "://" in (stream.path or "")
         if stream.every is not None and not on_the_web and stream.format not in ADDED_FORMATS:

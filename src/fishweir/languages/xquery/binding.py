@@ -50,7 +50,7 @@ _EMBEDDED = re.compile(r"\{\s*\$(\w+)((?://?@?[\w.:*-]+)*)\s*\}")
 
 
 def bind(query: QuerySyntax) -> ParsedQuery:
-    """The query's shape and constants. Raises Rejected for unknown variables and the like."""
+    """The query's shape and constants. Raises Rejected for binding errors such as unknown variables."""
     binder = _Binder()
     shape = binder.bind(query.fwr)
     return ParsedQuery(shape, tuple(binder.slots.constants), tuple(binder.slots.places), query.clauses)
@@ -93,7 +93,7 @@ class _Binder:
             raise Rejected("the stream has no name", _at(first.path.start))
         root = self._outermost(first)
         for binding in others:
-            self._declared(binding)
+            self._declare(binding)
             self._places[binding.variable[1:]] = self._grown(self._start(binding.path), binding.path)
             self._places[binding.variable[1:]].variables.append(binding.variable[1:])
         for predicate in fwr.conditions:
@@ -104,7 +104,7 @@ class _Binder:
 
     def _outermost(self, binding: BindingSyntax) -> _Place:
         """The root of the pattern, extended down to the first variable."""
-        self._declared(binding, first=True)
+        self._declare(binding, first=True)
         steps = binding.path.steps
         root = _Place(_step(steps[0]) if steps else ANY_ROOT)
         if steps:
@@ -114,13 +114,13 @@ class _Binder:
         self._places[binding.variable[1:]] = last
         return root
 
-    def _declared(self, binding: BindingSyntax, first: bool = False) -> None:
+    def _declare(self, binding: BindingSyntax, first: bool = False) -> None:
         """Checks that a variable is new and reads an earlier variable."""
         name = binding.variable[1:]
         if name in self._places or name in self._nested:
             raise Rejected(f"{binding.variable} is bound twice", _at(binding.variable))
         if binding.path.stream and not first:
-            reason = "a query in XQuery reads one stream: joins of several are written in XSCL or SQL"
+            reason = "an XQuery query reads one stream: use XSCL or SQL to join streams"
             raise Rejected(reason, _at(binding.path.start))
 
     def _start(self, path: PathSyntax) -> _Place:
@@ -214,7 +214,7 @@ class _Binder:
         overs: list[tuple[str, PathOutput]] = []
         for binding in fwr.bindings:
             over = self._path(binding.path)
-            self._declared(binding)
+            self._declare(binding)
             self._nested.append(binding.variable[1:])
             overs.append((binding.variable[1:], over))
         conditions = tuple(self._inner_condition(predicate) for predicate in fwr.conditions)

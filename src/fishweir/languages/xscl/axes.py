@@ -14,7 +14,7 @@ from lark import Token
 
 from fishweir.algebra.nodes import LAST
 from fishweir.languages.statement_text import Rejected
-from fishweir.languages.xscl.syntax import ComparisonSyntax, ConditionSyntax, RelativeSyntax, StepSyntax, stays
+from fishweir.languages.xscl.syntax import ComparisonSyntax, ConditionSyntax, RelativeSyntax, StepSyntax, is_self_step
 from fishweir.records import dataclass
 
 CONTEXT = -1
@@ -79,8 +79,8 @@ def down_again(route: Route, step: StepSyntax) -> Iterator[Route]:
 
 
 def on_document_element(comparison: ComparisonSyntax) -> ComparisonSyntax | None:
-    """A comparison whose path begins at the document, converted to one whose path begins at its element; None if that
-    has no such node.
+    """Converts a comparison whose path begins at the document to one whose path begins at its element; None if there is
+    no such node.
     """
     (path,) = comparison.paths
     first = path.steps[0] if path.steps else None
@@ -166,8 +166,8 @@ def is_led(comparison: ComparisonSyntax) -> bool:
 
 
 def _leads(steps: tuple[StepSyntax, ...]) -> bool:
-    """Whether steps do so; steps to the node itself, as in `./a`, are skipped."""
-    first = next((step for step in steps if not stays(step)), None)
+    """Whether steps restrict the node itself or one above it. Steps to the node itself, as in `./a`, are skipped."""
+    first = next((step for step in steps if not is_self_step(step)), None)
     return first is not None and first.axis in UP and not first.deep
 
 
@@ -175,7 +175,7 @@ def without_lead(comparison: ComparisonSyntax) -> tuple[StepSyntax, ComparisonSy
     """The first step of a comparison, and the comparison after it; None if it is an existence test that ends there."""
     (path,) = comparison.paths
     steps = path.steps
-    while stays(steps[0]):
+    while is_self_step(steps[0]):
         steps = steps[1:]
     lead, rest = steps[0], replace(path, steps=steps[1:])
     if comparison.op is None and not rest.steps:
@@ -184,7 +184,7 @@ def without_lead(comparison: ComparisonSyntax) -> tuple[StepSyntax, ComparisonSy
 
 
 def from_there(comparison: ComparisonSyntax, lead: StepSyntax) -> ConditionSyntax:
-    """A condition on an ancestor at the node where its path begins: it is that node, or one above it."""
+    """A condition on an ancestor, applied to the node where its path begins: that node, or one above it."""
     (path,) = comparison.paths
     place = path.steps.index(lead)
     moved = replace(path, steps=(replace(lead, axis="ancestor-or-self"), *path.steps[place + 1 :]))

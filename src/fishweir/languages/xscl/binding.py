@@ -71,22 +71,22 @@ class Node:
 
 
 def bind_selection(query: QuerySyntax) -> ParsedQuery:
-    """The shape and constants of a query with one block. Raises Rejected for unknown variables and the like."""
+    """The shape and constants of a query with one block. Raises Rejected for errors such as unknown variables."""
     found, slots = expand_query(query), Slots()
     shapes = [Binder(slots, len(found) > 1, query.optional).bind(one) for one in found]
     shape = one_of([replace(shape, slots=tuple(slots.slots)) for shape in shapes])
     if shape.alternatives:
-        check_alike(shape, query)
+        check_output_types(shape, query)
     return ParsedQuery(shape, tuple(slots.constants), tuple(slots.places), query.clauses)
 
 
-def check_alike(shape: Shape, query: QuerySyntax) -> None:
+def check_output_types(shape: Shape, query: QuerySyntax) -> None:
     """Checks that the type of an output variable does not depend on the alternative: an element, or one attribute."""
     shown = [{n: _kind(step) for n, (_, step) in steps_of(part).items()} for part in parts(shape)]
     for name in shape.output_variables:
         if len({kinds[name] for kinds in shown if name in kinds}) > 1:
-            what = f"{name} is" if name[0] != "_" else "what is selected is"
-            reason = f"{what} an element in one part of the 'or' and an attribute, or another one, in the next"
+            what = f"{name} is" if name[0] != "_" else "the result is"
+            reason = f"{what} an element in one part of the 'or' and an attribute, or another attribute, in the next"
             raise Rejected(reason, at(query.block.source))
 
 
@@ -205,7 +205,7 @@ class Binder:
     def _absence(self, node: Node, negation: NotSyntax[ComparisonSyntax]) -> None:
         """Builds a separate pattern below the node and records it as an absence."""
         if node.step.is_attribute and node.step.name == "*":
-            raise Rejected("not(...) needs the name of the attribute: '@*' may stand for several", at(negation.word))
+            raise Rejected("not(...) needs the name of the attribute: '@*' may match several", at(negation.word))
         before, self._conditions = self._conditions, []
         outer, self._negated = self._negated, True
         below = Node(node.step, node.variables)
@@ -220,8 +220,8 @@ class Binder:
         """The parts of `path KEYWORD 'constant'`, checked."""
         word, left, right = condition.op, condition.left, condition.right
         on_texts = None if word is None else condition_written(word)
-        assert on_texts is not None, "the grammar knows the registry's keywords only"
-        assert right is not None, "the grammar gives it with the keyword"
+        assert on_texts is not None, "the grammar accepts only registered keywords"
+        assert right is not None, "the grammar requires it after the keyword"
         if isinstance(left, Token):
             raise Rejected(f"expected {self.operand} before '{word}'", at(left))
         if not isinstance(right, Token) or right.type != "STRING":
@@ -246,7 +246,7 @@ class Binder:
             return ElementOutput(str(part.tag), tuple(attributes.items()), children)
         if part.type in ("STRING", "OUT_TEXT"):
             return TextOutput(unquote(part) if part.type == "STRING" else str(part))
-        return self._variable_output(self._known(part))
+        return self._variable_output(self._check_variable(part))
 
     def _variable_output(self, name: str) -> VariableOutput:
         return VariableOutput(name)
@@ -254,9 +254,9 @@ class Binder:
     def _attribute(self, value: Token) -> VariableOutput | TextOutput:
         if value.type == "STRING":
             return TextOutput(unquote(value))
-        return VariableOutput(self._known(value), content=True)
+        return VariableOutput(self._check_variable(value), content=True)
 
-    def _known(self, variable: Token) -> str:
+    def _check_variable(self, variable: Token) -> str:
         """Checks a variable that the output mentions."""
         name = variable_name(variable)
         if name in self._optional and name not in self._nodes:
@@ -270,15 +270,15 @@ class Binder:
         if name not in self._nodes:
             if name in self._optional:
                 raise Rejected(f"the variable {name} is optional: it can be output, but not compared", at(variable))
-            known = ", ".join(self._nodes) or "none"
+            bound = ", ".join(self._nodes) or "none"
             if self._several:
-                known += "; what is output is bound in every part of an 'or'"
-            raise Rejected(f"{self.where} not bind {name}; bound variables: {known}", at(variable))
+                bound += "; an output variable must be bound in every part of an 'or'"
+            raise Rejected(f"{self.where} not bind {name}; bound variables: {bound}", at(variable))
         return name
 
     def _shown(self, node: Node, shown: Token) -> None:
         if node.step.is_attribute and node.step.name == "*":
-            raise Rejected("an attribute that is output needs a name: '@*' may stand for several", at(shown))
+            raise Rejected("an attribute that is output needs a name: '@*' may match several", at(shown))
 
 
 def _step(syntax: StepSyntax) -> Step:

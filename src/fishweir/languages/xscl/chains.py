@@ -30,8 +30,8 @@ ROOT = "result"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A variable in the document of a join: the tag around it, and whether it is only text."""
+class DerivedVariable:
+    """A variable in the documents of an inner join: the tag around it, and whether it is only text."""
 
     tag: str
     variable: str
@@ -39,13 +39,13 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
-    """The output of an inner join; `lasts` are the variables at the ends of the blocks, each with the position of that
-    end, `names` all variables inside it, kept or not, each with its position, `text` its part of the query.
+class DerivedJoin:
+    """The output of an inner join. `lasts` are the variables at the ends of the blocks and `names` all variables inside
+    it, each with its position; `text` is its part of the query.
     """
 
     source: str
-    kept: tuple[Kept, ...]
+    variables: tuple[DerivedVariable, ...]
     lasts: tuple[tuple[str, Token], ...]
     names: tuple[tuple[str, Token], ...]
     text: str

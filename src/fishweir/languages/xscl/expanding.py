@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from lark import Token
 
-from fishweir.languages.connectives import AndSyntax, NotSyntax, all_of, conjunctions, few
+from fishweir.languages.connectives import AndSyntax, NotSyntax, all_of, conjunctions, limited
 from fishweir.languages.statement_text import Rejected
 from fishweir.languages.xscl.axes import (
     CONTEXT,
@@ -35,7 +35,7 @@ from fishweir.languages.xscl.syntax import (
     QuerySyntax,
     RelativeSyntax,
     StepSyntax,
-    stays,
+    is_self_step,
 )
 
 Literal = ConditionSyntax
@@ -59,7 +59,7 @@ def expand_block(block: BlockSyntax) -> list[BlockSyntax]:
         found += [replace(part, steps=route.steps) for route in routes]
     if not found:
         raise Rejected("the path leads above the document element: it selects nothing", _at(block.last))
-    return few(found)
+    return limited(found)
 
 
 def expand_predicate(join: JoinSyntax) -> list[Conjunction]:
@@ -69,7 +69,7 @@ def expand_predicate(join: JoinSyntax) -> list[Conjunction]:
 
 def _check_end(block: BlockSyntax) -> None:
     if block.steps and block.steps[-1].kind == "text":
-        raise Rejected("text() is compared, not selected: select its element", _at(block.steps[-1].name))
+        raise Rejected("text() can be compared, but not selected: select its element", _at(block.steps[-1].name))
 
 
 def _routes(steps: Iterable[StepSyntax], from_document: bool) -> list[Route]:
@@ -79,7 +79,7 @@ def _routes(steps: Iterable[StepSyntax], from_document: bool) -> list[Route]:
         return [Route(from_document, steps)]
     found = [Route(from_document)]
     for i, step in enumerate(steps):
-        found = few([new for route in found for new in _advance(route, step, last=i == len(steps) - 1)])
+        found = limited([new for route in found for new in _advance(route, step, last=i == len(steps) - 1)])
     return found
 
 
@@ -108,7 +108,7 @@ def _advance(route: Route, step: StepSyntax, last: bool) -> list[Route]:
         case "self" | "descendant-or-self" if step.deep or step.axis == "descendant-or-self":
             return [*_here(route, replace(step, deep=False)), *_down(route, replace(step, axis="descendant"))]
         case "self":
-            return [route] if stays(step) else _here(route, step)
+            return [route] if is_self_step(step) else _here(route, step)
     if step.deep:
         raise Rejected(f"'//' before {step.axis}:: is not supported", _at(step.name))
     found = _here(route, step) if step.axis == "ancestor-or-self" else []
@@ -163,7 +163,7 @@ def _with(route: Route, index: int, conjunction: Conjunction) -> list[Route]:
     """
     found, behind = [route], len(route.steps) - index
     for literal in conjunction:
-        found = few([new for one in found for new in _attached(one, len(one.steps) - behind, literal)])
+        found = limited([new for one in found for new in _attached(one, len(one.steps) - behind, literal)])
     return found
 
 
@@ -206,7 +206,7 @@ def _from_document(route: Route, lead: StepSyntax, rest: ComparisonSyntax | None
 def _led(route: Route, index: int, lead: StepSyntax, rest: ComparisonSyntax | None, positive: bool) -> list[Route]:
     """Applies a condition to the node that it leads to: its name, its predicates, and the rest of the path."""
     if not positive and lead.kind != "node":
-        return _denied(route, index, lead, rest)
+        return _negate(route, index, lead, rest)
     here = narrowed(route, index, lead)
     if here is None:
         return []
@@ -216,7 +216,7 @@ def _led(route: Route, index: int, lead: StepSyntax, rest: ComparisonSyntax | No
     return [new for own, also in all_of([_all(lead.conditions), more]) for new in _with(here, index, (*own, *also))]
 
 
-def _denied(route: Route, index: int, lead: StepSyntax, rest: ComparisonSyntax | None) -> list[Route]:
+def _negate(route: Route, index: int, lead: StepSyntax, rest: ComparisonSyntax | None) -> list[Route]:
     """The routes on which a node does not have a name or, if it does, the rest does not hold."""
     if index != CONTEXT and route.steps[index].attribute:
         return [route]
@@ -236,7 +236,7 @@ def _all(conditions: Iterable[ConditionSyntax]) -> list[Conjunction]:
 
 def _comparison(comparison: ComparisonSyntax, positive: bool) -> list[Conjunction]:
     """The alternatives of a comparison: it holds if one of the alternatives of its operands does, and fails if none
-    does. A comparison that leads up is left as it is, for the node that it belongs to.
+    does. A comparison that leads up is left unchanged, for the node that it belongs to.
     """
     if is_led(comparison):
         return [(comparison if positive else NotSyntax(_first(comparison), comparison),)]

@@ -31,7 +31,7 @@ from fishweir.languages.lexical import to_operator
 from fishweir.languages.parsed import derived_name
 from fishweir.languages.statement_text import Rejected
 from fishweir.languages.xscl.binding import Binder, Node, at, plain_name, variable_name
-from fishweir.languages.xscl.chains import ROOT, Derived, Kept, holder
+from fishweir.languages.xscl.chains import ROOT, DerivedJoin, DerivedVariable, holder
 from fishweir.languages.xscl.slots import Slots
 from fishweir.languages.xscl.syntax import (
     BlockSyntax,
@@ -61,18 +61,18 @@ class JoinBinder(Binder):
         """Variables of the joins inside the sides, kept or not, and the position where each is bound."""
         self._declared: dict[str, Token] = {}
         self._texts: set[str] = set()
-        """Variables that stand for the text of an attribute."""
+        """Variables that represent the text of an attribute."""
         self._lasts: list[tuple[Token, Node]] = []
         """The results of the blocks, each with its position in the text."""
 
-    def bind_sides(self, left: BlockSyntax | Derived, right: BlockSyntax | Derived, join: JoinSyntax) -> None:
+    def bind_sides(self, left: BlockSyntax | DerivedJoin, right: BlockSyntax | DerivedJoin, join: JoinSyntax) -> None:
         self.bind_side(left)
         self._side = 1
         self.bind_side(right)
         self._windows, self._strict = self._join(join), join.is_sequence
 
-    def bind_side(self, side: BlockSyntax | Derived) -> None:
-        if isinstance(side, Derived):
+    def bind_side(self, side: BlockSyntax | DerivedJoin) -> None:
+        if isinstance(side, DerivedJoin):
             self._derived(side)
         else:
             self._bind_block(side)
@@ -86,21 +86,23 @@ class JoinBinder(Binder):
             self._default() if query.select is None else tuple(self._output(item) for item in query.select)
         )
 
-    def to_derived(self, wanted: dict[str, Token], lasts: bool, text: str) -> tuple[Shape, Derived]:
+    def to_derived(self, needed: dict[str, Token], lasts: bool, text: str) -> tuple[Shape, DerivedJoin]:
         """The join as a separate query that keeps the variables needed later, and its output."""
         results = [(self._result(node, i), token, node) for i, (token, node) in enumerate(self._lasts)] if lasts else []
         ends = {name: (token, node) for name, token, node in results}
-        places = {name: (token, self._nodes[name]) for name, token in wanted.items() if name in self._nodes} | ends
-        kept: list[Kept] = []
+        places = {name: (token, self._nodes[name]) for name, token in needed.items() if name in self._nodes} | ends
+        variables: list[DerivedVariable] = []
         for name, (token, node) in places.items():
             self._shown(node, token)
-            kept.append(Kept(f"v{len(kept) + 1}", name, name in self._texts or node.step.is_attribute))
-        parts = (ElementOutput(one.tag, (), (VariableOutput(one.variable, one.is_text),)) for one in kept)
+            variables.append(
+                DerivedVariable(f"v{len(variables) + 1}", name, name in self._texts or node.step.is_attribute)
+            )
+        parts = (ElementOutput(one.tag, (), (VariableOutput(one.variable, one.is_text),)) for one in variables)
         shape = self._shape((ElementOutput(ROOT, (), tuple(parts)),))
-        text = f"{text} -- keeps {', '.join(one.variable for one in kept)}"
+        text = f"{text} -- keeps {', '.join(one.variable for one in variables)}"
         found = tuple((name, token) for name, (token, _) in ends.items())
         names = tuple((self._taken | self._declared).items())
-        return shape, Derived(derived_name(text), tuple(kept), found, names, text)
+        return shape, DerivedJoin(derived_name(text), tuple(variables), found, names, text)
 
     def _shape(self, output: tuple[Output, ...]) -> Shape:
         blocks = tuple(Block(Source(source), root.frozen()) for source, root in self._blocks)
@@ -111,12 +113,12 @@ class JoinBinder(Binder):
         self._blocks.append((plain_name(block.source), root))
         self._lasts.append((block.last, last))
 
-    def _derived(self, left: Derived) -> None:
+    def _derived(self, left: DerivedJoin) -> None:
         """Binds a side that is itself a join: the variables that its documents contain."""
         for name, token in left.names:
             self._check_new(name, token)
         root, nodes = Node(holder(ROOT)), dict[str, Node]()
-        for one in left.kept:
+        for one in left.variables:
             node = Node(holder(one.tag))
             root.children.append(node)
             if not one.is_text:
@@ -157,7 +159,7 @@ class JoinBinder(Binder):
         between = [self._compare(condition) for condition in join.conditions]
         if False in between and True not in between:
             reason = "all comparisons of this join are within one of its blocks: compare x of one with y of the other"
-            raise Rejected(f"{reason}, or nothing for all pairs", at(join.word))
+            raise Rejected(f"{reason}, or omit them for all pairs", at(join.word))
         slot = self._slots.of_place("number", join.window.seconds, join.window.place)
         return SideWindow(slot), SideWindow() if join.is_sequence else SideWindow(slot)
 
@@ -170,7 +172,7 @@ class JoinBinder(Binder):
         assert isinstance(condition, ComparisonSyntax), "and, or are multiplied out"
         left, right = condition.left, condition.right
         if condition.op is None or right is None:
-            self._there(left)
+            self._require(left)
             return None
         if condition.op.type == "CONDITION":
             operand, on_texts, constant = self._on_texts(condition)
@@ -219,10 +221,10 @@ class JoinBinder(Binder):
         node = next(n for _, root in self._blocks for n in root.walk() if name in n.variables)
         if node.step.is_attribute and node.step.name == "*":
             shown = operand.steps[-1].name if operand.steps else operand.start
-            raise Rejected("an attribute that is joined needs a name: '@*' may stand for several", at(shown))
+            raise Rejected("an attribute that is joined needs a name: '@*' may match several", at(shown))
 
-    def _there(self, operand: RelativeSyntax | Token) -> None:
-        """Adds an operand that is not compared and must only exist; `true` always does."""
+    def _require(self, operand: RelativeSyntax | Token) -> None:
+        """Adds an operand that must only exist; `true` always does."""
         if isinstance(operand, Token):
             raise Rejected("expected a comparison of variables, such as x = y", at(operand))
         bare = not operand.steps and not operand.conditions

@@ -36,8 +36,8 @@ from fishweir.languages.xscl.syntax import (
     StepSyntax,
     UnionSyntax,
     WindowSyntax,
+    is_self_step,
     optional_variables,
-    stays,
 )
 from fishweir.languages.xscl.trees import bind_joins
 from fishweir.languages.xscl.xpath import (
@@ -95,8 +95,8 @@ class XsclTransformer(ScheduleTransformer):
         try:
             seconds = parse_window(f"{amount} {unit or ''}".strip() if bare else plain(amount))
         except BadTime as error:
-            known = unit is None or unit.lower() in UNITS
-            raise Rejected(str(error), _at(amount if known or unit is None else unit)) from None
+            is_unit = unit is None or unit.lower() in UNITS
+            raise Rejected(str(error), _at(amount if is_unit or unit is None else unit)) from None
         kind: LiteralKind = "keyword" if amount.type in ("INF", "LONE_INF") else "interval"
         factor = UNITS[unit.lower()] if unit is not None else 1.0
         return WindowSyntax(seconds, ConstantPlace(_at(amount), _at(amount) + len(amount), kind, factor))
@@ -153,7 +153,7 @@ class XsclTransformer(ScheduleTransformer):
         return UnionSyntax(parts)
 
     def relative(self, first: StepSyntax, *steps: StepSyntax) -> RelativeSyntax:
-        return RelativeSyntax(first.name, steps if stays(first) else (first, *steps))
+        return RelativeSyntax(first.name, steps if is_self_step(first) else (first, *steps))
 
     def call(self, name: Token, *arguments: Any) -> CallSyntax:
         return CallSyntax(name, arguments)

@@ -2,7 +2,7 @@
 
 In: a text such as `S/a//b[@k = 'x']/c do notify`. Out: the same as from grammar and binder, or None if the text
 contains anything else (variables, axes, functions, `or`, joins, errors): then the grammar decides, and reports errors.
-A test compares the two on random texts. `scan_path` leaves the path as it is, for queries that have it as a constant
+A test compares the two on random texts. `scan_statement` keeps the path, for queries that have it as a constant
 (algebra/path_queries.py).
 """
 

@@ -1,4 +1,4 @@
-"""The constants of one query: a slot for each position in its text, whichever alternatives read it."""
+"""The constants of one query: a slot for each position in its text, shared by the alternatives that read it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Slots:
         self.slots: list[Slot] = []
         self.constants: list[Constant] = []
         self.places: list[ConstantPlace] = []
-        self._known: dict[int, Slot] = {}
+        self._slots: dict[int, Slot] = {}
 
     def of_token(self, token: Token) -> Slot:
         """The slot of a quoted text or a number; NOTHING is the implicit empty text."""
@@ -47,9 +47,9 @@ class Slots:
         return self.of_place("string", constant, ConstantPlace(start, start + len(token), kind))
 
     def of_place(self, kind: Literal["string", "number"], constant: Constant, place: ConstantPlace) -> Slot:
-        if place.start not in self._known:
-            self._known[place.start] = Slot(len(self.slots), kind)
-            self.slots.append(self._known[place.start])
+        if place.start not in self._slots:
+            self._slots[place.start] = Slot(len(self.slots), kind)
+            self.slots.append(self._slots[place.start])
             self.constants.append(constant)
             self.places.append(place)
-        return self._known[place.start]
+        return self._slots[place.start]

@@ -191,7 +191,7 @@ def comparisons(condition: ConditionSyntax) -> Iterator[ComparisonSyntax]:
             yield condition
 
 
-def stays(step: StepSyntax) -> bool:
+def is_self_step(step: StepSyntax) -> bool:
     """Whether a step leads to the node itself without restricting it, as in `./a`."""
     return step.axis == "self" and step.kind == "node" and not (step.deep or step.conditions or step.variables)
 

@@ -17,13 +17,13 @@ from lark import Token
 
 from fishweir.algebra.alternatives import one_of
 from fishweir.algebra.nodes import Shape, Unless
-from fishweir.languages.connectives import few
+from fishweir.languages.connectives import limited
 from fishweir.languages.lexical import quote
 from fishweir.languages.parsed import ParsedQuery, derived_name
 from fishweir.languages.schedule import Clauses
 from fishweir.languages.statement_text import Rejected
-from fishweir.languages.xscl.binding import at, bind_selection, check_alike
-from fishweir.languages.xscl.chains import Derived, mentioned_by, selected_by
+from fishweir.languages.xscl.binding import at, bind_selection, check_output_types
+from fishweir.languages.xscl.chains import DerivedJoin, mentioned_by, selected_by
 from fishweir.languages.xscl.expanding import expand_block, expand_predicate
 from fishweir.languages.xscl.joins import JoinBinder
 from fishweir.languages.xscl.slots import Slots
@@ -31,8 +31,8 @@ from fishweir.languages.xscl.syntax import BlockSyntax, ChainSyntax, JoinSyntax,
 from fishweir.records import dataclass
 
 CLAUSES = re.compile(r"(?<![\w.-])(?:publish|do|start|every|expires?|pref)(?![\w.-])", re.IGNORECASE)
-"""What may follow a query; see schedule.lark."""
-Wanted = dict[str, Token]
+"""The clauses that may follow a query; see schedule.lark."""
+Mentions = dict[str, Token]
 """Variables that outer joins read, each with its first mention."""
 
 
@@ -62,24 +62,26 @@ class _Tree:
     before: list[ParsedQuery] = field(default_factory=list)
 
     def bound(
-        self, first: BlockSyntax, joins: Sequence[JoinSyntax], wanted: Wanted, base: str
+        self, first: BlockSyntax, joins: Sequence[JoinSyntax], needed: Mentions, base: str
     ) -> tuple[list[JoinBinder], Slots]:
         """The last join of a chain: a binder for each alternative of its sides and its predicate. Generated variables
         of a chain begin with `base`; a chain on the right of a join has another base.
         """
         *inner, join = joins
-        read = wanted | mentioned_by(join.conditions)
+        read = needed | mentioned_by(join.conditions)
         left = self.left(first, inner, read, base)
         return self.sides(left, join, read, f"{base}{len(inner)}_" if inner else base)
 
-    def left(self, first: BlockSyntax, joins: Sequence[JoinSyntax], wanted: Wanted, base: str) -> BlockSyntax | Derived:
+    def left(
+        self, first: BlockSyntax, joins: Sequence[JoinSyntax], needed: Mentions, base: str
+    ) -> BlockSyntax | DerivedJoin:
         """The left input of a join: a block, or the output of the preceding joins."""
         if not joins:
             return first
-        return (self.absent if joins[-1].is_absence else self.derived)(first, joins, wanted, base)
+        return (self.absent if joins[-1].is_absence else self.derived)(first, joins, needed, base)
 
     def sides(
-        self, left: BlockSyntax | Derived, join: JoinSyntax, read: Wanted, prefix: str
+        self, left: BlockSyntax | DerivedJoin, join: JoinSyntax, read: Mentions, prefix: str
     ) -> tuple[list[JoinBinder], Slots]:
         right = join.block
         if isinstance(right, ChainSyntax):
@@ -87,7 +89,7 @@ class _Tree:
         else:
             side = right
         slots = Slots()
-        choices = few(
+        choices = limited(
             [
                 (one, two, replace(join, conditions=conditions))
                 for one in _alternatives(left)
@@ -100,25 +102,25 @@ class _Tree:
             binder.bind_sides(*choice)
         return binders, slots
 
-    def derived(self, first: BlockSyntax, joins: Sequence[JoinSyntax], wanted: Wanted, base: str) -> Derived:
+    def derived(self, first: BlockSyntax, joins: Sequence[JoinSyntax], needed: Mentions, base: str) -> DerivedJoin:
         """A chain as a separate query, and its output."""
-        binders, slots = self.bound(first, joins, wanted, base)
+        binders, slots = self.bound(first, joins, needed, base)
         text = self.text_of(first, joins[-1])
-        made = [binder.to_derived(wanted, self.query.select is None, text) for binder in binders]
-        derived = made[0][1]
-        if any(other != derived for _, other in made):
+        choices = [binder.to_derived(needed, self.query.select is None, text) for binder in binders]
+        derived = choices[0][1]
+        if any(other != derived for _, other in choices):
             raise Rejected("a variable read by later joins must be bound in every part of an 'or'", at(joins[-1].word))
-        self.publish(self.one_of([shape for shape, _ in made], slots), slots, derived.source, derived.text)
+        self.publish(self.one_of([shape for shape, _ in choices], slots), slots, derived.source, derived.text)
         return derived
 
     def absent(
-        self, first: BlockSyntax, joins: Sequence[JoinSyntax], wanted: Wanted, base: str
-    ) -> BlockSyntax | Derived:
+        self, first: BlockSyntax, joins: Sequence[JoinSyntax], needed: Mentions, base: str
+    ) -> BlockSyntax | DerivedJoin:
         """The left side of the last join over the stream of its documents without a match."""
         *inner, join = joins
         if join.window.seconds == math.inf:
             raise Rejected("NOT FOLLOWED BY needs a window that ends", join.window.place.start)
-        read, text = wanted | mentioned_by(join.conditions), self.text_of(first, join)
+        read, text = needed | mentioned_by(join.conditions), self.text_of(first, join)
         left = self.left(first, inner, read, base)
         binders, slots = self.sides(left, join, read, f"{base}m_")
         matches, name = derived_name(f"{text} -- matches"), derived_name(f"{text} -- documents without a match")
@@ -130,7 +132,7 @@ class _Tree:
             shapes.append(binder.to_documents())
         shape = replace(self.one_of(shapes, slots), unless=Unless(matches, join.window.seconds))
         self.publish(shape, slots, name, text)
-        if isinstance(left, Derived):
+        if isinstance(left, DerivedJoin):
             return replace(left, source=name)
         source = Token("STRING", quote(name), left.source.start_pos, end_pos=left.source.end_pos)
         return replace(left, source=source, others=tuple(replace(one, source=source) for one in left.others))
@@ -155,9 +157,9 @@ class _Tree:
 
     def one_of(self, shapes: list[Shape], slots: Slots) -> Shape:
         shape = one_of([replace(shape, slots=tuple(slots.slots)) for shape in shapes])
-        check_alike(shape, self.query)
+        check_output_types(shape, self.query)
         return shape
 
 
-def _alternatives(side: BlockSyntax | Derived) -> Sequence[BlockSyntax | Derived]:
-    return [side] if isinstance(side, Derived) else expand_block(side)
+def _alternatives(side: BlockSyntax | DerivedJoin) -> Sequence[BlockSyntax | DerivedJoin]:
+    return [side] if isinstance(side, DerivedJoin) else expand_block(side)

@@ -1,6 +1,6 @@
 """The XPath features of XSCL beyond names and slashes: axes, node tests, functions, positions, prefixes.
 
-In: tokens and operands as split by the grammar. Out: steps and comparisons. Unsupported features are refused by name,
+In: tokens and operands as split by the grammar. Out: steps and comparisons. Unsupported features are rejected by name,
 with their position.
 """
 
@@ -91,7 +91,7 @@ def to_step(test: NodeTest, deep: bool, marks: tuple[Token | ConditionSyntax | P
     first, position = predicates[0] if predicates else None, 0
     if isinstance(first, PositionSyntax):
         if axis != "child" or kind:
-            reason = "a position counts the children that have one name, or all: it follows child:: or '//'"
+            reason = "a position counts the children with one name, or all children: it must follow child:: or '//'"
             raise Rejected(reason, at(first.at))
         position, predicates = first.number, predicates[1:]
     conditions = tuple(compared(predicate, "a position is the first predicate of its step") for predicate in predicates)
@@ -112,9 +112,9 @@ def check_operators(operators: Sequence[Token]) -> None:
     """Checks that a comparison has one operator, and no arithmetic."""
     for op in operators:
         if op.type == "ARITHMETIC":
-            raise Rejected(f"arithmetic is not supported: '{op}' cannot be computed here", at(op))
+            raise Rejected(f"arithmetic is not supported: '{op}' cannot be used here", at(op))
     if len(operators) > 1:
-        raise Rejected("a comparison has two sides: join several by 'and'", at(operators[1]))
+        raise Rejected("a comparison has two sides: combine several with 'and'", at(operators[1]))
 
 
 def to_condition(left: Operand, op: Token | None, right: Operand | None) -> ConditionSyntax | PositionSyntax:
@@ -146,7 +146,7 @@ def _position(left: Operand, op: Token | None, right: Operand | None) -> Positio
     assert isinstance(sides[0], CallSyntax)
     found = _place(sides[1]) if op == "=" else None
     if found is None:
-        raise Rejected("position() can only be compared by '=' with a number or last()", at(sides[0].name))
+        raise Rejected("position() can only be compared with a number or last(), using '='", at(sides[0].name))
     return found
 
 

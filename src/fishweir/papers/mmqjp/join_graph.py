@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from fishweir.algebra.joins import Edge, edge, edge_variables, named, reduced, wanted_nodes
+from fishweir.algebra.joins import Edge, edge, edge_variables, named, nodes_named, reduced
 from fishweir.algebra.nodes import MIRRORED, Comparison, Constant, Operator, PatternNode, Shape, Slot, Source, Step
 from fishweir.errors import QueryError
 
@@ -118,8 +118,8 @@ def _edge(condition: Comparison, places: Sequence[dict[str, int]]) -> Edge:
 
 
 def _tree(shape: Shape, constants: Sequence[Constant], side: int, pattern: PatternNode) -> tuple[GraphNode, ...]:
-    joined = wanted_nodes(pattern, set(edge_variables(shape, side)))
-    mentioned = wanted_nodes(pattern, set(shape.output_variables))
+    joined = nodes_named(pattern, set(edge_variables(shape, side)))
+    mentioned = nodes_named(pattern, set(shape.output_variables))
     shown, kept = reduced(pattern, joined) | mentioned, joined | mentioned
     for node in pattern.walk():
         if id(node) in kept and node.step.is_attribute and node.step.name == "*":

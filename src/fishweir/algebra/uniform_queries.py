@@ -1,4 +1,4 @@
-"""Queries that differ only in their names, texts and constants, kept in columns."""
+"""Queries that differ only in their names, texts and constants, stored as columns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from fishweir.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Alike:
-    """`like` is the first of them; `lines` are their positions in a script, if any."""
+class UniformQueries:
+    """`first` is the first of the queries; `lines` are their positions in a script, if any."""
 
-    like: CreateQuery
+    first: CreateQuery
     names: Sequence[str | None]
     texts: Sequence[str]
     constants: Sequence[tuple[Constant, ...]]
@@ -24,20 +24,20 @@ class Alike:
         return len(self.texts)
 
     def one(self, place: int) -> CreateQuery:
-        line = self.lines[place] if self.lines else self.like.line
+        line = self.lines[place] if self.lines else self.first.line
         name, text, constants = self.names[place], self.texts[place], self.constants[place]
-        return replace(self.like, name=name, text=text, constants=constants, line=line)
+        return replace(self.first, name=name, text=text, constants=constants, line=line)
 
-    def at(self, places: Sequence[int]) -> Alike:
-        """Some of them."""
+    def at(self, places: Sequence[int]) -> UniformQueries:
+        """The queries at these positions."""
         names, texts = [self.names[i] for i in places], [self.texts[i] for i in places]
         lines = [self.lines[i] for i in places] if self.lines else ()
-        return Alike(self.like, names, texts, [self.constants[i] for i in places], lines)
+        return UniformQueries(self.first, names, texts, [self.constants[i] for i in places], lines)
 
 
-def alike(statements: Sequence[CreateQuery]) -> Alike:
-    """Statements that are known to be so."""
-    return Alike(
+def uniform(statements: Sequence[CreateQuery]) -> UniformQueries:
+    """Statements that are known to be uniform, as columns."""
+    return UniformQueries(
         statements[0],
         [one.name for one in statements],
         [one.text for one in statements],
@@ -46,17 +46,17 @@ def alike(statements: Sequence[CreateQuery]) -> Alike:
     )
 
 
-def runs(statements: Iterator[CreateQuery], most: int) -> Iterator[Alike]:
-    """Statements in their order, neighbours that are alike together: those of one shape come with the same object."""
+def group_uniform(statements: Iterator[CreateQuery], most: int) -> Iterator[UniformQueries]:
+    """Groups consecutive uniform statements, in order. Statements of one shape have the same shape object."""
     while some := list(islice(statements, most)):
         start = 0
         for end in range(1, len(some) + 1):
-            if end == len(some) or not _are_alike(some[start], some[end]):
-                yield alike(some[start:end])
+            if end == len(some) or not _are_uniform(some[start], some[end]):
+                yield uniform(some[start:end])
                 start = end
 
 
-def _are_alike(one: CreateQuery, other: CreateQuery) -> bool:
+def _are_uniform(one: CreateQuery, other: CreateQuery) -> bool:
     return (
         one.shape is other.shape
         and one.feed is other.feed
