@@ -22,12 +22,12 @@ from fishweir.algebra.normal import ANY_ROOT, Normal
 from fishweir.evaluate.group import (
     Batch,
     Bundle,
-    Described,
-    Explained,
+    ExplainContext,
     Group,
+    GroupSummary,
     Kind,
     Paths,
-    Placed,
+    PlacedBundle,
     Stage,
     State,
     Strategy,
@@ -228,7 +228,7 @@ class Counting(Strategy):
     def take(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
         return [self.bundle([place]) for place in groups]
 
-    def operator(self, placed: Placed) -> Any:
+    def operator(self, placed: PlacedBundle) -> Any:
         return placed.groups[0]
 
 
@@ -261,13 +261,13 @@ class EveryNthKind(Kind):
     def read_state(self, arrays: Mapping[str, Any]) -> State:
         return Counted(**{name: np.asarray(array) for name, array in arrays.items()})
 
-    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: Explained) -> list[str]:
+    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: ExplainContext) -> list[str]:
         group = next(g for g in about.groups if isinstance(g, NthGroup) and number in g.numbers)
         return [f"  counts    {template.signatures[0]}, n = {constants[0]:g}", f"  shared    by {group.size} queries"]
 
-    def describe(self, bundles: Sequence[Placed]) -> tuple[list[Described], list[str]]:
+    def describe(self, bundles: Sequence[PlacedBundle]) -> tuple[list[GroupSummary], list[str]]:
         groups: list[Any] = [group for placed in bundles for group in placed.groups]
-        return [Described(group.size, group.template.signatures[0]) for group in groups], []
+        return [GroupSummary(group.size, group.template.signatures[0]) for group in groups], []
 
 
 STRATEGIES = {"counting": Counting()}

@@ -263,7 +263,7 @@ def test_queries_come_and_go_and_share_a_group(weir: testing.Weir) -> None:
     count = {f"q{i}": len(found(weir, f"q{i}")) for i in range(50)}
     assert [count[name] for name in ("q10", "q30", "q40")] == [2, 2, 2]
     assert count["q47"] == 1, "the first that the query itself selects"
-    assert "distinct  on w within 86400 s, by the order of arrival" in weir.explain("q10")
+    assert "distinct  on w within 86400 s, in arrival order" in weir.explain("q10")
     assert "size      queries: 50" in weir.explain("q10")
 
 

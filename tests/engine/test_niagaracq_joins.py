@@ -54,7 +54,7 @@ def test_two_sources_in_any_order(tmp_path: Path) -> None:
         shown = weir.explain("Cheap")
         edges = "Quote.Price < Company.Target and Quote.Symbol = Company.Symbol"
         assert f"signature {edges} in quotes join companies" in shown
-        assert "constants below the join, on documents (steps a document, by statistics:" in shown
+        assert "constants below the join, on documents (steps per document, by statistics:" in shown
         (result,) = weir.results("Cheap")
         assert result.documents == ["quotes-1", "companies-1"]
         assert result.bindings["t"]["document"] == "companies-1"
@@ -131,7 +131,7 @@ def test_any_number_of_sources_equals_the_oracle(tmp_path: Path) -> None:
             assert weir.status(name).results == len(got)
         (shown,) = {r.output for r in weir.results("Dear") if r.bindings["y"]["value"] == "2"}
         assert shown == "2"
-        assert "side by side from each new document" in weir.explain("Four")
+        assert "side by side, starting from each new document" in weir.explain("Four")
 
 
 def test_a_changing_file_as_the_other_side(tmp_path: Path) -> None:

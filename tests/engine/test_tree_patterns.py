@@ -121,7 +121,7 @@ def test_outputs_of_optional_branches_and_explanations(tmp_path: Path) -> None:
         assert [r.bindings["v"]["value"] for r in weir.results("tuples")] == ["u", "2"]
         assert [result.output for result in weir.results("read")] == ["<a><b>1</b></a>", "<a/>"]
         shown = weir.explain("never")
-        assert 'left over not (.a.b = "1")' in shown
+        assert 'remaining not (.a.b = "1")' in shown
         assert weir.explain("tuples").count("  group") == 2
 
 

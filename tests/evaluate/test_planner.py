@@ -16,7 +16,7 @@ from fishweir.algebra.oracle import evaluate
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.plan.manifest import SegmentEntry
 from fishweir.evaluate.plan.planner import SMALL, Planner
-from fishweir.evaluate.plan.rebuild import Done, Rebuilder, Work, perform, write_piece
+from fishweir.evaluate.plan.rebuild import FinishedWork, Rebuilder, Work, perform, write_piece
 from fishweir.evaluate.plan.segments import Segment, build_groups, read_segment, segment_path
 from fishweir.evaluate.select.strategies import ByRegions
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
@@ -33,7 +33,7 @@ SHAPES = [
 ]
 
 
-class Registered:
+class FakeCatalog:
     """An in-memory catalog: queries by number, with the changes that added and dropped them."""
 
     def __init__(self, folder: Path) -> None:
@@ -93,11 +93,11 @@ def segments(planner: Planner) -> list[Segment]:
 
 
 @pytest.fixture
-def registered(tmp_path: Path) -> Registered:
-    return Registered(tmp_path / "plan")
+def registered(tmp_path: Path) -> FakeCatalog:
+    return FakeCatalog(tmp_path / "plan")
 
 
-def test_two_thousand_single_registrations(registered: Registered) -> None:
+def test_two_thousand_single_registrations(registered: FakeCatalog) -> None:
     planner = registered.planner()
     (query,) = queries(SHAPES[0].format(a=1))
     most = 0
@@ -111,7 +111,7 @@ def test_two_thousand_single_registrations(registered: Registered) -> None:
     assert sorted(numbers) == list(range(1, 2_001))
 
 
-def test_one_more_query_writes_a_small_file(registered: Registered) -> None:
+def test_one_more_query_writes_a_small_file(registered: FakeCatalog) -> None:
     planner, pick = registered.planner(), random.Random(3)
     for _ in range(5_000):
         registered.add(drawn(pick))
@@ -127,7 +127,7 @@ def test_one_more_query_writes_a_small_file(registered: Registered) -> None:
     assert sizes[1] < 5_000 < 100_000 < sizes[0]
 
 
-def test_dropping_most_rewrites_the_segment(registered: Registered) -> None:
+def test_dropping_most_rewrites_the_segment(registered: FakeCatalog) -> None:
     planner, pick = registered.planner(), random.Random(4)
     for _ in range(1_000):
         registered.add(drawn(pick))
@@ -146,7 +146,7 @@ def test_dropping_most_rewrites_the_segment(registered: Registered) -> None:
     assert sum(piece.size for piece in planner.pieces) == 100
 
 
-def test_dropping_all_leaves_no_segment(registered: Registered) -> None:
+def test_dropping_all_leaves_no_segment(registered: FakeCatalog) -> None:
     planner = registered.planner()
     registered.add(drawn(random.Random(5)))
     registered.refresh(planner)
@@ -158,7 +158,7 @@ def test_dropping_all_leaves_no_segment(registered: Registered) -> None:
     assert len(planner.segments) == 1
 
 
-def test_a_restart_reads_the_list(registered: Registered) -> None:
+def test_a_restart_reads_the_list(registered: FakeCatalog) -> None:
     planner, pick = registered.planner(), random.Random(6)
     for _ in range(600):
         registered.add(drawn(pick))
@@ -171,7 +171,7 @@ def test_a_restart_reads_the_list(registered: Registered) -> None:
     assert registered.asked == [], "at the same version there is nothing to do"
 
 
-def test_the_tail_is_what_is_not_planned_yet(registered: Registered) -> None:
+def test_the_tail_is_what_is_not_planned_yet(registered: FakeCatalog) -> None:
     planner, pick = registered.planner(), random.Random(7)
     registered.add(drawn(pick))
     registered.refresh(planner)
@@ -182,7 +182,7 @@ def test_the_tail_is_what_is_not_planned_yet(registered: Registered) -> None:
 
 
 @pytest.mark.parametrize("size", [3, SMALL + 50])
-def test_earlier_queries_are_not_regrouped(registered: Registered, size: int) -> None:
+def test_earlier_queries_are_not_regrouped(registered: FakeCatalog, size: int) -> None:
     """Also where their segment is merged with the new one."""
     planner = registered.planner()
     text = "where <r><k>$k</><v>$v</></> in 's', $k = 'a', $v > {low}, $v < {high} construct $v"
@@ -202,7 +202,7 @@ def test_earlier_queries_are_not_regrouped(registered: Registered, size: int) ->
 @pytest.mark.parametrize("strategy", [None, "grid", "sj-batch"])
 @pytest.mark.parametrize("seed", range(6))
 def test_any_history_gives_what_the_oracle_finds(
-    registered: Registered, seed: int, strategy: str | None, monkeypatch: pytest.MonkeyPatch
+    registered: FakeCatalog, seed: int, strategy: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fishweir.evaluate.plan.planner.SMALL", 4)
     pick, planner = random.Random(seed), registered.planner(strategy)
@@ -222,7 +222,7 @@ def test_any_history_gives_what_the_oracle_finds(
         assert found == sorted(expected(registered, texts))
 
 
-def expected(registered: Registered, texts: list[str]) -> list[tuple[int, int, tuple[int, ...]]]:
+def expected(registered: FakeCatalog, texts: list[str]) -> list[tuple[int, int, tuple[int, ...]]]:
     return [
         (number, i, tuple(int(node.id) for node in binding.values()))
         for number in registered.numbers(0, registered.version)
@@ -239,7 +239,7 @@ class Slow:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.work: Work | None = None
-        self.done: Done | None = None
+        self.done: FinishedWork | None = None
 
     @property
     def busy(self) -> bool:
@@ -250,9 +250,9 @@ class Slow:
 
     def finish(self, failed: str = "") -> None:
         assert self.work is not None
-        self.done = Done(self.work, None if failed else perform(self.folder, self.work, ()), failed)
+        self.done = FinishedWork(self.work, None if failed else perform(self.folder, self.work, ()), failed)
 
-    def take(self) -> Done | None:
+    def take(self) -> FinishedWork | None:
         done, self.done = self.done, None
         self.work = None if done else self.work
         return done
@@ -261,7 +261,7 @@ class Slow:
         """Nothing runs."""
 
 
-def test_what_is_written_beside_the_job_is_adopted_when_it_is_ready(registered: Registered) -> None:
+def test_what_is_written_beside_the_job_is_adopted_when_it_is_ready(registered: FakeCatalog) -> None:
     slow, pick = Slow(registered.folder), random.Random(8)
     planner = registered.planner(rebuilder=slow)
     for _ in range(3):
@@ -280,7 +280,7 @@ def test_what_is_written_beside_the_job_is_adopted_when_it_is_ready(registered: 
     assert sorted(numbers) == list(range(1, 3 * SMALL + 2))
 
 
-def test_what_fails_is_tried_again_and_then_left_until_something_changes(registered: Registered) -> None:
+def test_what_fails_is_tried_again_and_then_left_until_something_changes(registered: FakeCatalog) -> None:
     slow, pick = Slow(registered.folder), random.Random(9)
     planner = registered.planner(rebuilder=slow)
     for _ in range(2):
@@ -297,7 +297,7 @@ def test_what_fails_is_tried_again_and_then_left_until_something_changes(registe
     assert slow.busy
 
 
-def test_segments_that_come_with_a_registration_are_taken_as_they_are(registered: Registered) -> None:
+def test_segments_that_come_with_a_registration_are_taken_as_they_are(registered: FakeCatalog) -> None:
     planner, pick = registered.planner(rebuilder=Slow(registered.folder)), random.Random(10)
     registered.add(drawn(pick))
     for _ in range(500):
@@ -312,7 +312,7 @@ def test_segments_that_come_with_a_registration_are_taken_as_they_are(registered
     assert [piece.size for piece in planner.pieces] == [1, 500, 1]
 
 
-def test_segments_of_others_are_looked_at_beside_the_job(registered: Registered) -> None:
+def test_segments_of_others_are_looked_at_beside_the_job(registered: FakeCatalog) -> None:
     pick = random.Random(11)
     for _ in range(300):
         registered.add(drawn(pick))
@@ -324,7 +324,7 @@ def test_segments_of_others_are_looked_at_beside_the_job(registered: Registered)
     path.rename(path.with_suffix(".aside"))
     registered.refresh(again)  # would raise if it read the segment
     assert slow.work is not None
-    assert slow.work.looks
+    assert slow.work.inspects
     path.with_suffix(".aside").rename(path)
     slow.finish()
     registered.refresh(again)
@@ -332,7 +332,7 @@ def test_segments_of_others_are_looked_at_beside_the_job(registered: Registered)
     assert again.pieces == (piece,)
 
 
-def test_a_single_query_does_not_keep_large_segments_apart(registered: Registered) -> None:
+def test_a_single_query_does_not_keep_large_segments_apart(registered: FakeCatalog) -> None:
     slow, pick, size = Slow(registered.folder), random.Random(12), SMALL + 50
     planner = registered.planner(rebuilder=slow)
     for _ in range(size):

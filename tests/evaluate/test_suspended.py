@@ -16,7 +16,7 @@ from fishweir.algebra.nodes import Slot, Source, Step
 from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.plan.segments import build_groups, planned_segment
 from fishweir.evaluate.witnesses.counters import StreamCounters
-from fishweir.evaluate.witnesses.path_tables import Path, not_sought
+from fishweir.evaluate.witnesses.path_tables import Path, suspended_documents
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.evaluate.witnesses.turns import EVERYTHING, ElementTurns, Turns, turn_at
 from tests.evaluate.support import expanded, queries
@@ -64,7 +64,7 @@ def test_the_other_paths_are_found_as_always(seed: int) -> None:
         found = lines(shared, texts, turns)
         for (document, one), expected in everything.items():
             suspended = turns.suspended[turns.at(document)]
-            if one not in shared.unsought(suspended):
+            if one not in shared.unevaluated(suspended):
                 assert found[document, one] == expected
             else:
                 assert one in suspended
@@ -74,8 +74,8 @@ def test_the_other_paths_are_found_as_always(seed: int) -> None:
 def test_a_path_in_passing_is_found_all_the_same() -> None:
     shared = SharedPaths()
     shared.hold({"1": {path("/r/a"): True, path("/r/a/b"): True}})
-    assert shared.unsought([path("/r/a")]) == frozenset()
-    assert shared.unsought([path("/r/a/b")]) == {path("/r/a/b")}
+    assert shared.unevaluated([path("/r/a")]) == frozenset()
+    assert shared.unevaluated([path("/r/a/b")]) == {path("/r/a/b")}
 
 
 def test_subtrees_that_only_suspended_paths_need_are_skipped() -> None:
@@ -154,7 +154,7 @@ def test_no_query_fires_because_a_path_was_not_looked_for(seed: int) -> None:
         for i, text in enumerate(texts):
             walk.add(i, parse_document(text.encode()), (), i)
         witnesses = walk.tables()
-        assert set(not_sought(witnesses, every).tolist()) <= set(range(1, len(texts), 2))
+        assert set(suspended_documents(witnesses, every).tolist()) <= set(range(1, len(texts), 2))
         found = [(segment.groups[i], matches) for _, i, matches in plan.match(witnesses)]
         return {(n, d) for group, matches in found for n, d, _ in expanded(group, matches)}  # type: ignore[arg-type]
 

@@ -356,7 +356,7 @@ def _finite(times: Mapping[int, float]) -> dict[str, float]:
 
 
 def load_statistics(home: Home) -> Statistics:
-    raw: dict[str, dict[str, Any]] = read_json(home.statistics, {}, rebuilt="counting anew")
+    raw: dict[str, dict[str, Any]] = read_json(home.statistics, {}, rebuilt="counting again")
     return {key: statistics_from_json(counted) for key, counted in raw.items()}
 
 

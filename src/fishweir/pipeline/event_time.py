@@ -160,7 +160,7 @@ class EventTime:
 
 
 def load_lateness(home: Home, stream: int | str) -> Lateness:
-    return Lateness.from_json(read_json(_file(home, stream), {}, rebuilt="learning anew"))
+    return Lateness.from_json(read_json(_file(home, stream), {}, rebuilt="observing the stream again"))
 
 
 def _file(home: Home, stream: int | str) -> Path:

@@ -98,7 +98,7 @@ def test_explain_shows_the_plan_that_ran(name: str, title: str, shared: int, tmp
     play(inline(tmp_path, {"filters": name}), [Execute(SHARED), items(random.Random(2), 0.0)])
     text = explained(inline(tmp_path, {}), "a")
     assert f"filters   of News, by {title}\n" in text
-    assert f"nodes put in to be shared: {shared}," in text
+    assert f"shared nodes inserted: {shared}," in text
     assert len([line for line in text.splitlines() if "->" in line]) == 1 + shared
 
 

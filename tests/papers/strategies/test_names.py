@@ -35,7 +35,7 @@ def test_unknown_names_are_errors(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["ibs"], "--strategy ibs: write KIND=NAME, as in "),
-        (["selections=ibs", "selections=sj-batch"], "selections=ibs is asked for already"),
+        (["selections=ibs", "selections=sj-batch"], "selections=ibs is already requested"),
         (["selections=fast"], "there is no strategy selections=fast; there are: sj-batch, sj-immediate, ibs"),
     ],
 )

@@ -26,7 +26,7 @@ PAIRS_AT_ONCE = 1 << 20
 @dataclass(frozen=True)
 class SetPairs:
     """Pairs of two runs with one set of queries: each satisfies the first `counts` queries of `contained`. Without
-    `nodes`, the pair of documents suffices: each binds what the queries read just once."""
+    `nodes`, each document binds each node that the queries read exactly once."""
 
     left: Run
     right: Run
@@ -36,7 +36,7 @@ class SetPairs:
     counts: Ints
     nodes: Ints | None = None
     by_right: bool = True
-    """Whether the pairs of one right document are contiguous, or else those of one left document."""
+    """Whether the pairs of each right document are contiguous; otherwise, those of each left document are."""
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,8 @@ class Table:
 
     @property
     def anchor_constants(self) -> set[tuple[Constant, ...]]:
-        """The distinct outputs of the group's split. Equal constants share one. A table without a condition has one."""
+        """The number of distinct anchor constants, which are the outputs of the group's split; 1 without a
+        condition."""
         if isinstance(self.index, Equal):
             return {(constant,) for constant in self.index.constants.to_pylist()}
         picked = [self.columns[self.template.constants[i].slot] for i in self.anchor.conditions]

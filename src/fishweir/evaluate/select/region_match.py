@@ -23,7 +23,7 @@ from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.bindings import bind, compare
 from fishweir.evaluate.select.boxes import Matches as Pairs
-from fishweir.evaluate.select.conditions import holds, somewhere
+from fishweir.evaluate.select.conditions import holds, holds_anywhere
 from fishweir.evaluate.select.match import distinct, outputs, with_members
 from fishweir.evaluate.select.regions import RegionSet, required, sides
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
@@ -159,7 +159,7 @@ def _satisfied(
                 pair = pair[holds(condition, values, at, constants)]
     for negated in template.negated:
         constants = take(table.columns[negated.slot], positions[pair])
-        pair = pair[~somewhere(negated, witnesses, bound.documents[rows[pair]], constants)]
+        pair = pair[~holds_anywhere(negated, witnesses, bound.documents[rows[pair]], constants)]
     keep = np.zeros(len(rows), np.bool_)
     keep[pair] = True
     return keep

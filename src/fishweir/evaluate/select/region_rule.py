@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from fishweir.algebra.normal import Template, dotted
 from fishweir.evaluate.select.anchors import selectivity
-from fishweir.evaluate.select.boxes import Detailed
+from fishweir.evaluate.select.boxes import HasDetail
 from fishweir.evaluate.select.boxes.choose import SAMPLE, choose, grid_work, sample_from_queries
 from fishweir.evaluate.select.boxes.regions import Floats
 from fishweir.evaluate.select.constant_tables import Table
@@ -98,7 +98,7 @@ def candidates(table: Table, statistics: Statistics) -> float:
 
 def kernel_detail(pool: RegionSet, statistics: Statistics) -> str:
     """Details reported by the kernel for a batch of sampled tuples; empty for most kernels."""
-    if not isinstance(pool.index, Detailed):
+    if not isinstance(pool.index, HasDetail):
         return ""
     values = sampled(pool, statistics)
     return pool.index.detail(sample_from_queries(pool.boxes) if values is None else values)

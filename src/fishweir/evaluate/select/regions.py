@@ -25,7 +25,7 @@ import pyarrow as pa
 from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import ANY_ROOT, ConstantCondition, Template, dotted
 from fishweir.evaluate.arrays import Column, Ints
-from fishweir.evaluate.group import Placed
+from fishweir.evaluate.group import PlacedBundle
 from fishweir.evaluate.select.bindings import bound_nodes
 from fishweir.evaluate.select.boxes import KERNELS, STORED, Boxes, Index, StringCodes
 from fishweir.evaluate.select.boxes.regions import HIGHEST, LOWEST, Floats, Keys, float_keys
@@ -88,7 +88,7 @@ class RegionSet:
     """The arrays of the index, if the segment has them."""
 
     @classmethod
-    def of(cls, placed: Placed) -> RegionSet:
+    def of(cls, placed: PlacedBundle) -> RegionSet:
         """The tables that a bundle evaluates together."""
         bundle = placed.bundle
         return cls(placed.groups, bundle.groups, bundle.parameter, bundle.arrays)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ import numpy as np
 from fishweir.algebra.nodes import Source
 from fishweir.errors import QueryError
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import Bundle, Placed, Strategy
+from fishweir.evaluate.group import Bundle, PlacedBundle, Strategy
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.operators import EdgeSetJoins
 from fishweir.evaluate.join.pairing import RunContext
@@ -135,7 +135,7 @@ class ByRelations(Strategy):
         taken = [place for place, table in groups.items() if is_published(table)]
         return [self.bundle(taken)] if taken else []
 
-    def operator(self, placed: Placed) -> RelationalJoins:
+    def operator(self, placed: PlacedBundle) -> RelationalJoins:
         return RelationalJoins(placed.groups, self.make)  # type: ignore[arg-type]
 
 

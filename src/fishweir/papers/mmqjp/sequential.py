@@ -41,7 +41,7 @@ class SequentialSql(RelationalJoin):
         self._changed.clear()
 
 
-class Nowhere:
+class NoEngine:
     """The engine of strategies that store the relations themselves."""
 
     def create(self, name: str, table: pa.Table) -> None: ...
@@ -60,7 +60,7 @@ class Sequential(RelationalJoin):
     """Rbin by pair of variables and document, values by document and node, documents by variable and value."""
 
     def __init__(self, share_equal: bool = False) -> None:
-        super().__init__(Nowhere(), share_equal)
+        super().__init__(NoEngine(), share_equal)
         self._clear()
 
     def _clear(self) -> None:

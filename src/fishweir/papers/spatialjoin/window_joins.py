@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from fishweir.algebra.codec import to_json
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.group import Bundle, Placed, Strategy
+from fishweir.evaluate.group import Bundle, PlacedBundle, Strategy
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.operators import JoinsByRows, RowSide, from_values
 from fishweir.evaluate.join.pairing import RunContext, only
@@ -258,7 +258,7 @@ class BySlidingJoin(Strategy):
                 by_streams.setdefault(table.sources, []).append(place)
         return [self.bundle(places) for places in by_streams.values()]
 
-    def operator(self, placed: Placed) -> SlidingJoins:
+    def operator(self, placed: PlacedBundle) -> SlidingJoins:
         return SlidingJoins(placed.groups, ALGORITHMS[self.name])  # type: ignore[arg-type]
 
 

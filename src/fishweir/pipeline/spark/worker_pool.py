@@ -143,8 +143,8 @@ class _PoolJob:
 
     def rehearse(self, pickled: bytes) -> None:
         with self._changed:
-            asked = list(self._rehearsing)
-        for line in asked:
+            lines = list(self._rehearsing)
+        for line in lines:
             try:
                 line.send_bytes(pickled)
                 if line.poll(REHEARSAL_TIMEOUT):

@@ -20,7 +20,7 @@ def test_few_matches_take_the_tree_and_many_the_grid() -> None:
     wide = choose(regions(0.7), sample)
     assert wide.strategy == "grid"
     assert wide.matches > 500
-    assert "matches a tuple" in str(wide)
+    assert "matches per tuple" in str(wide)
 
 
 def test_without_a_sample_the_constants_stand_for_it() -> None:

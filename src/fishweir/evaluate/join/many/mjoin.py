@@ -34,7 +34,7 @@ from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.pairs import portions
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.state import Run
-from fishweir.evaluate.join.superseded import Superseded
+from fishweir.evaluate.join.superseded import SupersededRows
 
 MEMBERS_A_STEP = 4
 """Number of queries of a combination that weigh as much as one more combination when portions are cut."""
@@ -113,7 +113,7 @@ class _Growth:
     pools: tuple[Candidates, ...]
     documents: Documents
     ranks: Ranks
-    superseded: Superseded
+    superseded: SupersededRows
     passed_on: bool
 
     @cached_property
