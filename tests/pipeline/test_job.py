@@ -48,7 +48,7 @@ def test_a_short_run_needs_no_session(spark_weir: Weir, monkeypatch: pytest.Monk
 
 
 def test_a_jvm_that_nobody_used_ends_with_its_process() -> None:
-    begun = "from fishweir.pipeline.spark.jvm import _begun, start_jvm; start_jvm(); print(_begun[0].process.pid)"
+    begun = "from fishweir.pipeline.spark.jvm import _started, start_jvm; start_jvm(); print(_started[0].process.pid)"
     pid = int(subprocess.run([sys.executable, "-c", begun], capture_output=True, text=True, check=True).stdout)
     assert not _lives(pid)
 

@@ -89,7 +89,7 @@ def test_a_damaged_segment_is_left_to_the_micro_batch(
 ) -> None:
     caplog.set_level("INFO", "fishweir.plan")
     Rehearsal.of(all_kinds.home, "missing", all_kinds.table.offsets())()
-    assert "segment missing could not be tried before its use" in caplog.text
+    assert "segment missing could not be rehearsed" in caplog.text
 
 
 def test_a_segment_is_adopted_behind_its_rehearsal(

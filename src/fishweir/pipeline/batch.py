@@ -208,7 +208,7 @@ class MicroBatches:
         self.on_commit()
 
     def commit_backfill(self, folder: Path, past: BackfillResult) -> None:
-        """Commits the results of a run beside the job; `folder` contains its files."""
+        """Commits the results of a backfill; `folder` contains its files."""
         batch, summary = self.last.batch + 1, past.summary
         target = self.table.batch_folder(batch)
         shutil.rmtree(target, ignore_errors=True)

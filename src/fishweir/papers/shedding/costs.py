@@ -20,7 +20,7 @@ from fishweir.algebra.return_paths import nodes_at
 from fishweir.evaluate.witnesses.path_tables import Path
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.languages.script import parse_script
-from fishweir.pipeline.calibration import calibrated, shown, walked
+from fishweir.pipeline.calibration import calibrated, construct_outputs, walk_bodies
 from fishweir.pipeline.shed_costs import counts_of, output_cost, size
 from fishweir.shedding.patterns import PatternTree, shed_queries, to_tree
 from fishweir.shedding.problem import Candidate
@@ -65,11 +65,11 @@ class ShedQuery:
         return shared
 
     def match(self, bodies: Sequence[bytes]) -> None:
-        walked(self._paths, bodies)
+        walk_bodies(self._paths, bodies)
 
     def construct(self, bodies: Sequence[bytes]) -> None:
         if self.output:
-            shown(self.shape, self.output, bodies, (self.node,))
+            construct_outputs(self.shape, self.output, bodies, (self.node,))
 
     def predicted(self, counted: Counted, together: int) -> Costs:
         """The predicted costs per document when `together` documents are walked together."""

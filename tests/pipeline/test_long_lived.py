@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fishweir.pipeline.lasting import LastingObjects
+from fishweir.pipeline.long_lived import LongLivedObjects
 
 
 @pytest.fixture
@@ -27,20 +27,20 @@ class Cycle:
 
 
 def test_until_it_ends(nothing_exempted: None) -> None:
-    lasting, cycle = LastingObjects(), Cycle()
+    objects, cycle = LongLivedObjects(), Cycle()
     seen = weakref.ref(cycle)
-    lasting.begin()
+    objects.begin()
     del cycle
     gc.collect()
     assert seen() is not None
-    lasting.end()
+    objects.end()
     gc.collect()
     assert seen() is None
 
 
 def test_what_a_program_has_exempted_stays_so(nothing_exempted: None) -> None:
     gc.freeze()
-    lasting = LastingObjects()
-    lasting.begin()
-    lasting.end()
+    objects = LongLivedObjects()
+    objects.begin()
+    objects.end()
     assert gc.get_freeze_count()
