@@ -15,7 +15,7 @@ from fishweir.papers.experiment.contestants import Disagreement
 from fishweir.papers.experiment.data import VARIABLE, data_folder
 from fishweir.papers.experiment.figures import Outcome
 from fishweir.papers.paths import run as paths
-from fishweir.papers.paths.contestants import FAST, Alone, Planned, Shared, check_agreement, to_xscl
+from fishweir.papers.paths.contestants import FAST, Alone, Shared, SharedPlan, check_agreement, to_xscl
 from fishweir.papers.paths.documents import ARCHIVE, PREFIXES, auction_site, clinical_document, load_sets
 from fishweir.papers.paths.queries import KINDS, Draw
 from fishweir.papers.paths.report import targets
@@ -83,7 +83,7 @@ def test_contestants_agree(roots, kind):
 def test_paths_that_differ_in_text_alone_are_one():
     shared = Shared(["/a[b][c]", "/a[c][b]", "/a[c][b]", "/a[b][b][c]", "/a"], PREFIXES)
     assert shared.distinct() == ["/a[b][c]", "/a"]
-    planned = Planned(["/a[b = 1][c = 2]", "/a[c = 2][b = 1]", "/a[c = 1][b = 2]"], PREFIXES)
+    planned = SharedPlan(["/a[b = 1][c = 2]", "/a[c = 2][b = 1]", "/a[c = 1][b = 2]"], PREFIXES)
     assert planned.distinct() == ["/a[b = 1][c = 2]", "/a[c = 1][b = 2]"]
 
 

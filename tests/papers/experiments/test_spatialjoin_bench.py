@@ -15,7 +15,7 @@ from fishweir.papers.experiment.contestants import Disagreement
 from fishweir.papers.experiment.data import VARIABLE, data_folder
 from fishweir.papers.experiment.figures import Outcome
 from fishweir.papers.spatialjoin.experiment import contest, joins, paper, report, run
-from fishweir.papers.spatialjoin.experiment.contestants import Batchwise, Chosen, Factorized, Strategy, check_agreement
+from fishweir.papers.spatialjoin.experiment.contestants import Batchwise, Chosen, GridBitmaps, Strategy, check_agreement
 from fishweir.papers.spatialjoin.experiment.measure import time_matching
 from fishweir.papers.spatialjoin.experiment.nested_loop import NestedLoopJoin
 from fishweir.papers.spatialjoin.experiment.outsiders import OUTSIDERS, NumbaScan
@@ -55,7 +55,7 @@ WORKS = {
 def test_contestants_agree(name):
     work = WORKS[name]()
     all_of_them = [Strategy(work, name) for name in KERNELS]
-    all_of_them += [Chosen(work), Batchwise(work, 40), Factorized(work), *(outsider(work) for outsider in OUTSIDERS)]
+    all_of_them += [Chosen(work), Batchwise(work, 40), GridBitmaps(work), *(outsider(work) for outsider in OUTSIDERS)]
     assert check_agreement(work, all_of_them, 300) > 0
 
 

@@ -3,8 +3,8 @@
 `Sequential` evaluates a query on hash tables of the witnesses: the new document's bindings of one side, the retained
 documents that have a value in common with it, their bindings of the other side, and all pairs of these compared.
 `SequentialSql` sends the engine one statement per query: its template's conjunctive query with the query's own
-variables and window in place of RT. Both have the same witnesses as MMQJP, so they differ from it only in what queries
-share, which is nothing.
+variables and window in place of RT. Both have the same witnesses as MMQJP, so the only difference is that their queries
+share nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class NoEngine:
     def materialize(self, name: str, query: str) -> None: ...
 
     def run(self, query: str) -> pa.Table:
-        raise TypeError("this strategy asks no engine")
+        raise TypeError("this strategy uses no engine")
 
     def drop(self, name: str) -> None: ...
 

@@ -76,7 +76,7 @@ class Shared:
         return found
 
 
-class Planned:
+class SharedPlan:
     """All paths as XSCL selections in one shared plan: the automaton, then the tables and twigs."""
 
     name = Shared.name
@@ -182,8 +182,8 @@ def _node_id(node: object, number: dict[Element, int]) -> str:
     return str(number[node])  # type: ignore[index]
 
 
-Fast = Shared | Planned
-FAST: dict[str, type[Shared] | type[Planned]] = {"plain": Shared, "predicates": Planned}
+Fast = Shared | SharedPlan
+FAST: dict[str, type[Shared] | type[SharedPlan]] = {"plain": Shared, "predicates": SharedPlan}
 Contestant = Callable[[Iterable[str], dict[str, str]], Fast | Alone]
 
 
@@ -203,7 +203,7 @@ def check_agreement(
             if first[text] != other[text]:
                 some = sorted(first[text] ^ other[text])[:3]
                 raise Disagreement(
-                    f"{label}: {text} finds {len(first[text]):,} nodes here, {len(other[text]):,} "
-                    f"by itself; e.g. (document, node) {some}"
+                    f"{label}: {text} finds {len(first[text]):,} nodes together with others, {len(other[text]):,} "
+                    f"alone; e.g. (document, node) {some}"
                 )
     return sum(map(len, first.values()))

@@ -71,7 +71,7 @@ class ShedQuery:
         if self.output:
             construct_outputs(self.shape, self.output, bodies, (self.node,))
 
-    def predicted(self, counted: Counted, together: int) -> Costs:
+    def predicted(self, counted: PatternCounts, together: int) -> Costs:
         """The predicted costs per document when `together` documents are walked together."""
         price, counts, whole = calibrated(), counted.patterns, counted.elements
         read = tags_read(counted.roots, [self.tree.root, *self.conditions])
@@ -80,7 +80,7 @@ class ShedQuery:
         return reading, output_cost(price, whole, counts, self.returned)
 
 
-class Counted:
+class PatternCounts:
     """Counts of a query's patterns in some documents."""
 
     def __init__(self, shape: Shape, bodies: Sequence[bytes]) -> None:
@@ -109,7 +109,7 @@ def tags_read(roots: Sequence[Element], paths: Sequence[Path]) -> float:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCosts:
     """The shed queries of a query, the original first, without the empty one, and the costs of each per document."""
 
     queries: tuple[ShedQuery, ...]
@@ -122,14 +122,14 @@ class Measured:
         ]
 
 
-def measured(text: str, bodies: Sequence[bytes]) -> Measured:
+def measured(text: str, bodies: Sequence[bytes]) -> MeasuredCosts:
     queries = queries_of(text, bodies[0])
     best = [(float("inf"), float("inf"))] * len(queries)
     for _ in range(1 + ROUNDS):  # in turns, of which the fastest counts: other work can only add time
         for number, query in enumerate(queries):
             now, before = timed(query, bodies), best[number]
             best[number] = min(now[0], before[0]), min(now[1], before[1])
-    return Measured(queries, tuple(best))
+    return MeasuredCosts(queries, tuple(best))
 
 
 def timed(query: ShedQuery, bodies: Sequence[bytes]) -> Costs:

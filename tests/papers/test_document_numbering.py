@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 
-from fishweir.papers.followed import Follower
+from fishweir.papers.document_numbering import DocumentNumbering
 from tests import strategies as st
 
 
@@ -24,46 +24,46 @@ class _Run(SimpleNamespace):
 
 
 def test_numbers_stay_when_runs_are_merged() -> None:
-    follower = Follower()
-    assert follower.follow([], [run((0, 1), (1, 1))]).numbers[0].tolist() == [0, 1]
-    second = follower.follow([run((0, 1), (1, 1))], [run((0, 2))])
+    numbering = DocumentNumbering()
+    assert numbering.number([], [run((0, 1), (1, 1))]).numbers[0].tolist() == [0, 1]
+    second = numbering.number([run((0, 1), (1, 1))], [run((0, 2))])
     assert (second.restarted, second.numbers[1].tolist()) == (False, [2])
-    third = follower.follow([run((0, 2), (1, 1), (0, 1))], [run((1, 2))])
+    third = numbering.number([run((0, 2), (1, 1), (0, 1))], [run((1, 2))])
     assert not third.restarted
     assert [own.tolist() for own in third.numbers] == [[2, 1, 0], [3]]
     assert [column.tolist() for column in third.locate(np.array([0, 3]))] == [[0, 1], [2, 0]]
 
 
 def test_documents_that_are_gone_are_nowhere() -> None:
-    follower = Follower()
-    follower.follow([], [run((0, 1), (0, 2), (0, 3))])
-    followed = follower.follow([run((0, 2), (0, 3))], [run((0, 4))])
-    assert not followed.restarted
-    assert followed.there(np.array([0, 1, 2, 3])).tolist() == [False, True, True, True]
+    numbering = DocumentNumbering()
+    numbering.number([], [run((0, 1), (0, 2), (0, 3))])
+    numbered = numbering.number([run((0, 2), (0, 3))], [run((0, 4))])
+    assert not numbered.restarted
+    assert numbered.is_retained(np.array([0, 1, 2, 3])).tolist() == [False, True, True, True]
 
 
 def test_another_past_starts_over() -> None:
-    follower = Follower()
-    assert follower.follow([run((0, 1))], [run((0, 2))]).restarted, "what is retained was never seen"
-    assert follower.follow([run((0, 1))], [run((0, 2))]).restarted, "the batch is repeated"
-    follower.follow([run((0, 1), (0, 2))], [run((0, 3), (0, 4), (0, 5))])
-    assert follower.follow([run((0, 5))], [run((0, 6))]).restarted, "most are gone"
+    numbering = DocumentNumbering()
+    assert numbering.number([run((0, 1))], [run((0, 2))]).restarted, "what is retained was never seen"
+    assert numbering.number([run((0, 1))], [run((0, 2))]).restarted, "the batch is repeated"
+    numbering.number([run((0, 1), (0, 2))], [run((0, 3), (0, 4), (0, 5))])
+    assert numbering.number([run((0, 5))], [run((0, 6))]).restarted, "most are gone"
 
 
 @given(st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=8), st.randoms(use_true_random=False))
 def test_a_number_is_one_document_until_it_starts_over(batches: list[list[int]], random: Any) -> None:
-    follower, retained, named, count = Follower(), list[tuple[int, int]](), dict[int, tuple[int, int]](), 0
+    numbering, retained, named, count = DocumentNumbering(), list[tuple[int, int]](), dict[int, tuple[int, int]](), 0
     for streams in batches:
         new = [(stream, count := count + 1) for stream in streams]
         kept = [document for document in retained if random.random() < 0.9]
         cut = random.randrange(len(kept) + 1)
         runs = [kept[:cut], kept[cut:], new]
-        followed = follower.follow([run(*runs[0]), run(*runs[1])], [run(*new)])
-        if followed.restarted:
+        numbered = numbering.number([run(*runs[0]), run(*runs[1])], [run(*new)])
+        if numbered.restarted:
             named = {}
-        for own, documents in zip(followed.numbers, runs, strict=True):
+        for own, documents in zip(numbered.numbers, runs, strict=True):
             for number, document in zip(own.tolist(), documents, strict=True):
                 assert named.setdefault(number, document) == document
-        where, at = followed.locate(np.concatenate(followed.numbers))
+        where, at = numbered.locate(np.concatenate(numbered.numbers))
         assert [runs[i][j] for i, j in zip(where.tolist(), at.tolist(), strict=True)] == [*kept, *new]
         retained = [*kept, *new]
