@@ -1,7 +1,7 @@
-"""A kind of query that the package does not know: every n-th document of a stream that has an element at a path.
+"""A kind of query from outside the package: every n-th document of a stream that has an element at a path.
 
-It is what CONTRIBUTING's "How to add a kind of group" describes: a shape and a template, a group, a stage with a state
-of its own, a strategy, a kind. Queries of one path share one group and one state; they differ in n.
+It follows "How to add a kind of group" in CONTRIBUTING: a shape and a template, a group, a stage with its own state, a
+strategy, a kind. Queries of one path share one group and one state; they differ in n.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ class NthGroup:
 
 @dataclass(frozen=True)
 class Counted:
-    """The state: documents with the element, by source and name, and how many came before those that are kept."""
+    """The state: documents with the element, by source and name, and the number of documents before those that are
+    kept."""
 
     keys: Ints
     before: Ints
@@ -167,7 +168,7 @@ class NthStage(Stage):
         return self.merged(parts)
 
     def probe(self, new: Sequence[Any], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
-        """Counts from all that came before; one task does it, since it is a sum."""
+        """Counts on from all earlier documents. Only one task does it, since it is a sum."""
         if part:
             return
         before = self.merged([*old, _nothing()], Everything())
@@ -183,7 +184,7 @@ class NthStage(Stage):
         return Everything()
 
     def merged(self, states: Sequence[Any], needed: Any = None) -> Counted:
-        """Once they are probed, only how many documents there were is kept."""
+        """After the probe, only the number of documents is kept."""
         whole = Counted(*(np.concatenate([getattr(s, f.name) for s in states]) for f in fields(Counted)))
         if needed is None and not any((s.before > 0).any() for s in states):
             return whole

@@ -1,4 +1,4 @@
-"""Which tables become boxes, and in how large blocks their matches come."""
+"""Which tables become boxes, and the size of the blocks of their matches."""
 
 from __future__ import annotations
 
@@ -59,22 +59,22 @@ def test_many_queries_on_several_attributes_are_boxes() -> None:
     assert pool.strategy in ("grid", "packed")
 
 
-def test_few_queries_stay_behind_their_anchor() -> None:
+def test_few_queries_keep_their_anchor() -> None:
     assert pools(tables(*ranges(SMALL - 1)), {}) == []
 
 
-def test_one_attribute_stays_behind_its_anchor() -> None:
+def test_queries_on_one_attribute_keep_their_anchor() -> None:
     assert pools(tables(*(f"x > {i} and x < {i + 1}" for i in range(SMALL))), {}) == []
 
 
-def test_equality_stays_where_its_constants_are_many() -> None:
+def test_equality_with_many_constants_keeps_its_anchor() -> None:
     assert pools(tables(*(f"name = 'n{i}' and x > {i}" for i in range(SMALL))), {}) == []
     (pool,) = pools(tables(*(f"name = 'n{i % 2}' and x > {i}" for i in range(SMALL))), {})
     assert pool.indexes == (0,)
 
 
 def test_statistics_overturn_the_operators() -> None:
-    """A range that hardly any value is in is a good anchor; equality with what most values are is a bad one."""
+    """A range that contains few values is a good anchor; equality with the most frequent value is a bad one."""
     built = tables(*ranges())
     far = statistics_of(x=[str(-i) for i in range(1000)], y=[str(-i) for i in range(1000)])
     assert pools(built, {}) != []
@@ -83,8 +83,8 @@ def test_statistics_overturn_the_operators() -> None:
     assert pools(names, statistics_of(name=["n1"] * 500, x=["0"] * 500)) != []
 
 
-def test_shapes_of_one_stream_are_one_pool() -> None:
-    """Each of them is too small to be one; the alternatives of a query count as queries."""
+def test_shapes_of_one_stream_form_one_pool() -> None:
+    """Each of them alone is too small; the alternatives of a query count as queries."""
     third = SMALL // 3 + 1
     wheres = [f"x > {i} and y < {i}" for i in range(third)]
     wheres += [f"x >= {i} and name < 'n{i}' and x > y" for i in range(third)]

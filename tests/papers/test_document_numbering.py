@@ -1,4 +1,5 @@
-"""Numbers of retained documents: the same while the engine merges and drops runs, anew where the past is not known."""
+"""Numbers of retained documents: stable while the engine merges and drops runs, restarted if the old runs are
+unknown."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from tests import strategies as st
 
 
 def run(*documents: tuple[int, int]) -> Any:
-    """Only what is looked at: the stream and the number of each document."""
+    """A run with only the stream and the number of each document."""
     streams, numbers = zip(*documents, strict=True) if documents else ((), ())
     return _Run(streams=np.array(streams, np.int64), numbers=np.array(numbers, np.int64))
 
@@ -34,7 +35,7 @@ def test_numbers_stay_when_runs_are_merged() -> None:
     assert [column.tolist() for column in third.locate(np.array([0, 3]))] == [[0, 1], [2, 0]]
 
 
-def test_documents_that_are_gone_are_nowhere() -> None:
+def test_dropped_documents_are_not_located() -> None:
     numbering = DocumentNumbering()
     numbering.number([], [run((0, 1), (0, 2), (0, 3))])
     numbered = numbering.number([run((0, 2), (0, 3))], [run((0, 4))])
@@ -42,16 +43,16 @@ def test_documents_that_are_gone_are_nowhere() -> None:
     assert numbered.is_retained(np.array([0, 1, 2, 3])).tolist() == [False, True, True, True]
 
 
-def test_another_past_starts_over() -> None:
+def test_an_unknown_history_restarts_the_numbering() -> None:
     numbering = DocumentNumbering()
-    assert numbering.number([run((0, 1))], [run((0, 2))]).restarted, "what is retained was never seen"
+    assert numbering.number([run((0, 1))], [run((0, 2))]).restarted, "the retained documents are unknown"
     assert numbering.number([run((0, 1))], [run((0, 2))]).restarted, "the batch is repeated"
     numbering.number([run((0, 1), (0, 2))], [run((0, 3), (0, 4), (0, 5))])
-    assert numbering.number([run((0, 5))], [run((0, 6))]).restarted, "most are gone"
+    assert numbering.number([run((0, 5))], [run((0, 6))]).restarted, "most were dropped"
 
 
 @given(st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=8), st.randoms(use_true_random=False))
-def test_a_number_is_one_document_until_it_starts_over(batches: list[list[int]], random: Any) -> None:
+def test_a_number_identifies_one_document_until_a_restart(batches: list[list[int]], random: Any) -> None:
     numbering, retained, named, count = DocumentNumbering(), list[tuple[int, int]](), dict[int, tuple[int, int]](), 0
     for streams in batches:
         new = [(stream, count := count + 1) for stream in streams]

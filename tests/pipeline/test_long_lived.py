@@ -1,4 +1,4 @@
-"""While a job runs, garbage collections skip what was there when it started; then they see it again."""
+"""While a job runs, garbage collections skip the objects that existed when it started; afterwards they do not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Cycle:
         self.own = self
 
 
-def test_until_it_ends(nothing_exempted: None) -> None:
+def test_objects_are_exempt_until_the_job_ends(nothing_exempted: None) -> None:
     objects, cycle = LongLivedObjects(), Cycle()
     seen = weakref.ref(cycle)
     objects.begin()
@@ -38,7 +38,7 @@ def test_until_it_ends(nothing_exempted: None) -> None:
     assert seen() is None
 
 
-def test_what_a_program_has_exempted_stays_so(nothing_exempted: None) -> None:
+def test_objects_exempted_by_the_program_stay_exempt(nothing_exempted: None) -> None:
     gc.freeze()
     objects = LongLivedObjects()
     objects.begin()

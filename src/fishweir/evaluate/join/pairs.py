@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER, Contained, EdgeSets, Entry
-from fishweir.evaluate.join.hits import by_kind, kinds_of_hits, stretches
+from fishweir.evaluate.join.hits import by_kind, kinds_of_hits, key_ranges
 from fishweir.evaluate.join.state import Hashes, Run, combine
 from fishweir.evaluate.join.value_views import View, least_common, pair_words, words_to_keys
 
@@ -103,7 +103,7 @@ def _pair(
         _, once = np.unique(combine((place << 32 | documents).astype(np.uint64), hashes), return_index=True)
         once.sort()
         place, documents, hashes = place[once], documents[once], hashes[once]
-    lo, hi = stretches(probed.run.keys, combine(sets.keys[other][place], hashes))
+    lo, hi = key_ranges(probed.run.keys, combine(sets.keys[other][place], hashes))
     there = np.flatnonzero(hi > lo)
     probes = Probes(lo[there], hi[there], documents[there], anchors[place[there]], hashes[there])
     mine = (probes.hashes % np.uint64(parts)) == np.uint64(part)

@@ -24,8 +24,8 @@ Microseconds per tuple until all pairs are listed in memory: processor time of o
 of several repetitions; batches of 500 tuples (SJ-Batch: all), the pairs of each batch are freed before the next.
 Registration in seconds (s). ratio: IBS to chosen; x: relative to chosen. ~: extrapolated from fewer tuples, since it
 would have taken too long. 50%: only half of the attributes have a condition; otherwise all have. bitmaps: the
-factorized form, which lists nothing. Figure 18: a tuple that probes the full window of the other stream; ratio: relative
-to IBS-JS. Fishweir: the join stage as the engine runs it, from tuples to runs, pairs and the resulting state."""
+factorized form, which lists nothing. Figure 18: a tuple that probes the full window of the other stream; ratio:
+relative to IBS-JS. Fishweir: the join stage as in the engine, from tuples to runs, pairs and the resulting state."""
 
 
 def show(outcome: Outcome, console: Console) -> None:
