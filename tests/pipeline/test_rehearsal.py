@@ -67,7 +67,7 @@ def test_a_rehearsal_warms_caches_and_writes_nothing(all_kinds: testing.Weir, ca
         operators = plan.cached_segment(all_kinds.home.plan, id).operators
         assert plan._segment.cache_info().misses == read, "it is open"
         selections = operators.get("selections", ())
-        warm = [one for one in selections if "pooled" in vars(one) or any("index" in vars(t) for t in one.tables)]
+        warm = [one for one in selections if "region_set" in vars(one) or any("index" in vars(t) for t in one.tables)]
         assert not selections or warm, "structures that are built on first use exist"
     assert not caplog.records
     assert found(all_kinds) == before

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given
 
-from fishweir.evaluate.join.hits import row_starts, key_ranges
+from fishweir.evaluate.join.hits import key_ranges, row_starts
 from fishweir.papers.mmqjp.experiment.work import draw_queries, two_level_stream
 from tests import strategies as st
 from tests.evaluate.join.runs_support import expected, joined

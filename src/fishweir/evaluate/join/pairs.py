@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER, Contained, EdgeSets, Entry
-from fishweir.evaluate.join.hits import by_kind, kinds_of_hits, key_ranges
+from fishweir.evaluate.join.hits import by_kind, key_ranges, kinds_of_hits
 from fishweir.evaluate.join.state import Hashes, Run, combine
 from fishweir.evaluate.join.value_views import View, least_common, pair_words, words_to_keys
 
@@ -210,7 +210,7 @@ def _with_queries(
     """Yields the queries of the pairs of each kind, which are contiguous."""
     for kind in np.flatnonzero(np.diff(starts)).tolist():
         entry, some = entries[kind // 3], slice(int(starts[kind]), int(starts[kind + 1]))
-        for table in entry.doubtful:
+        for table in entry.undecided:
             yield UnverifiedPairs(left, right, lefts[some], rights[some], table)
         contained = entry.contained(kind % 3)
         if not len(contained.members):

@@ -76,13 +76,13 @@ def _group(found: Table, tables: Sequence[Table], constants: Sequence[Constant],
 
 def _box(found: Table, placed: PlacedBundle, constants: Sequence[Constant], about: ExplainContext) -> list[str]:
     """The box of one conjunction of a query, among the boxes that it is looked up with."""
-    pool = _pooled(placed)
-    pools = [p for p in map(_pooled, _regional(about.bundles)) if p.signature == pool.signature]
+    region_set = _region_set(placed)
+    region_sets = [p for p in map(_region_set, _regional(about.bundles)) if p.signature == region_set.signature]
     template, picked = found.template, sides(found.template)
     shown = " and ".join(_condition(template, template.constants[i], constants) for i in picked)
-    detail = kernel_detail(pool, about.statistics)
-    lines = ["  group", f"    signature {pool.signature}", *_box_sizes(pools), f"    sides     {shown}"]
-    lines.append(f"    strategy  {pool.strategy}{f', {detail}' if detail else ''}")
+    detail = kernel_detail(region_set, about.statistics)
+    lines = ["  group", f"    signature {region_set.signature}", *_box_sizes(region_sets), f"    sides     {shown}"]
+    lines.append(f"    strategy  {region_set.strategy}{f', {detail}' if detail else ''}")
     left = tuple(i for i in range(len(template.constants)) if i not in picked)
     return [*lines, _left_over(template, left, constants)]
 
@@ -90,23 +90,23 @@ def _box(found: Table, placed: PlacedBundle, constants: Sequence[Constant], abou
 def describe_tables(bundles: Sequence[PlacedBundle]) -> list[GroupSummary]:
     """All groups by signature, and all sets of boxes."""
     groups: dict[str, list[Table]] = {}
-    pools: dict[str, list[RegionSet]] = {}
+    region_sets: dict[str, list[RegionSet]] = {}
     for placed in bundles:
         if placed.bundle.parameter:
-            pools.setdefault(_pooled(placed).signature, []).append(_pooled(placed))
+            region_sets.setdefault(_region_set(placed).signature, []).append(_region_set(placed))
             continue
         for table in placed.groups:
             assert isinstance(table, Table)
             groups.setdefault(table.anchor.signature(table.template), []).append(table)
     found = [GroupSummary(sum(t.size for t in tables), s, _sizes(tables)) for s, tables in groups.items()]
-    return found + [GroupSummary(sum(p.size for p in some), s, _box_sizes(some)) for s, some in pools.items()]
+    return found + [GroupSummary(sum(p.size for p in some), s, _box_sizes(some)) for s, some in region_sets.items()]
 
 
 def _regional(bundles: Sequence[PlacedBundle]) -> list[PlacedBundle]:
     return [placed for placed in bundles if placed.bundle.parameter and isinstance(placed.groups[0], Table)]
 
 
-def _pooled(placed: PlacedBundle) -> RegionSet:
+def _region_set(placed: PlacedBundle) -> RegionSet:
     requested_strategy(placed.bundle)  # registers its kernel
     return RegionSet.of(placed)
 
@@ -120,10 +120,10 @@ def _left_over(template: Template, conditions: Sequence[int], constants: Sequenc
     return f"  remaining {' and '.join(checks) or 'nothing'}"
 
 
-def _box_sizes(pools: Sequence[RegionSet]) -> list[str]:
-    shapes = len({t.template for p in pools for t in p.tables})
+def _box_sizes(region_sets: Sequence[RegionSet]) -> list[str]:
+    shapes = len({t.template for p in region_sets for t in p.tables})
     return [
-        f"    size      queries: {sum(p.size for p in pools):,}, shapes: {shapes:,}",
+        f"    size      queries: {sum(p.size for p in region_sets):,}, shapes: {shapes:,}",
         "    shared    the walk of the document, the binding, one join of each tuple with the boxes of all queries",
     ]
 

@@ -1,4 +1,4 @@
-"""Combines a pool of tables into one set of query regions (Spatial Join CQ 4.1) that are looked up together.
+"""Combines tables into one set of query regions (Spatial Join CQ 4.1) that are looked up together.
 
 In: tables of one source, whose templates may constrain different attributes. Out: a `RegionSet` with the attributes,
 the regions of all queries over them, and the kernel that joins a batch of bindings with the regions (boxes/). A query
@@ -79,7 +79,7 @@ def required(template: Template) -> set[int]:
 
 @dataclass(frozen=True)
 class RegionSet:
-    """The tables of a pool. `indexes` are their places in the segment. `strategy` is a key of KERNELS."""
+    """Tables that are looked up together. `indexes` are their places in the segment. `strategy` is a key of KERNELS."""
 
     tables: tuple[Table, ...]
     indexes: tuple[int, ...]

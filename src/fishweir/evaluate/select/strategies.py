@@ -82,13 +82,13 @@ class Regions(TableOperator):
     """Evaluates all tables together, by joining a batch of bindings with the regions of their queries."""
 
     @cached_property
-    def pooled(self) -> RegionSet:
+    def region_set(self) -> RegionSet:
         return RegionSet.of(self.placed)
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
         """Results are lists of queries, so they can be attributed to any of the groups."""
         found = FirstValues(witnesses) if self.tables[0].template.columns else witnesses
-        for matches in match_regions(self.pooled, found):
+        for matches in match_regions(self.region_set, found):
             yield self.placed.first, matches
 
 
@@ -163,8 +163,8 @@ class ByRegions(Strategy):
         self.name, self.kernel, self.module = name, kernel, module  # type: ignore[misc]
 
     def take(self, groups: Mapping[int, Table], statistics: Statistics) -> list[Bundle]:
-        pools = choose_regions(groups, statistics, self.kernel)
-        return [self.bundle(*pool) for pool in pools]
+        region_sets = choose_regions(groups, statistics, self.kernel)
+        return [self.bundle(*region_set) for region_set in region_sets]
 
     def operator(self, placed: PlacedBundle) -> Regions:
         return Regions(placed)

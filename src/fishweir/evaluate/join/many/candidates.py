@@ -68,10 +68,10 @@ class Lookup(ABC):
     def __init__(self, side: int, value: int, hashed: bool = False) -> None:
         self.side, self.value, self.hashed = side, value, hashed
 
-    def hits(self, pool: Candidates) -> Ints:
+    def hits(self, candidates: Candidates) -> Ints:
         """The number of rows in all views for each combination."""
-        found = self.counts(pool.views[0])
-        for view in pool.views[1:]:
+        found = self.counts(candidates.views[0])
+        for view in candidates.views[1:]:
             found = found + self.counts(view)
         return found
 
