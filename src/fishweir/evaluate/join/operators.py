@@ -75,7 +75,7 @@ class ProbeOrder(Enum):
 
     ANY = "any"
     ARRIVAL = "arrival"
-    """Arrival order: a document joins the documents that have arrived before it."""
+    """Arrival order: a document joins the documents that are present when it arrives."""
     ARRIVAL_AND_TIME = "arrival and time"
     """Arrival order, where a document is never in one block with a newer one that arrived before it. Windows of rows
     are evaluated for old documents too."""

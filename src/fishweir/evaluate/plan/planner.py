@@ -78,7 +78,7 @@ class Planner:
         requested: Sequence[Strategy] = (),
         rebuilder: Rebuilder | None = None,
     ) -> None:
-        """`requested` are strategies requested by name: they take every group that they can evaluate."""
+        """`requested` strategies take every group that they can evaluate."""
         self.folder, self.registered, self.requested = folder, registered, tuple(requested)
         self.rebuilder = rebuilder or InlineRebuilder(folder, requested)
         folder.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ from fishweir.evaluate.join.annotations.item_views import Floats
 from fishweir.evaluate.join.join_tables import JoinTable
 
 MOST_ITEMS = 1 << 40
-"""More items than any window holds."""
+"""The maximum number of items of a window, more than any window contains."""
 
 
 class Links:
