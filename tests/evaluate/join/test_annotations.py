@@ -155,8 +155,7 @@ def test_equal_to_the_oracle(some, arrived, parts):
 @st.examples(40)
 @given(st.lists(queries(), min_size=2, max_size=5), items(), st.sampled_from([0.0, 2.0, 5.0]))
 def test_merged_tables_runs_and_files(tmp_path_factory, some, arrived, late):
-    """Runs are merged after each micro-batch, without items outside all windows; items that are not too late miss
-    nothing."""
+    """Runs merged after each micro-batch, without what left the windows; items that are not too late miss nothing."""
     folder = tmp_path_factory.mktemp("files")
     alone = merged([segment_of(some)], range(len(some) - 1))
     whole = merged([through_files(folder, segment_of(some[:-1])), alone])
