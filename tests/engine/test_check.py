@@ -59,7 +59,7 @@ def test_files_that_are_rebuilt(home: Path, name: str) -> None:
 
 
 def test_files_that_are_lost(home: Path) -> None:
-    path = max(home.glob("results/*/match-*.parquet"))
+    path = max(home.glob("results/*/match-*.arrow"))
     path.unlink()
     left = fishweir.repair(home).left
     assert [finding.path for finding in left.findings if str(path) in str(finding)]
@@ -140,7 +140,7 @@ def test_the_commands(home: Path) -> None:
     assert code == 0, said
     assert "nothing is missing or damaged" in said
     assert "verifying" in said, "a progress bar"
-    path = max(home.glob("results/*/match-*.parquet"))
+    path = max(home.glob("results/*/match-*.arrow"))
     (home / "statistics.json").write_bytes(b"")
     kept = path.read_bytes()
     path.unlink()

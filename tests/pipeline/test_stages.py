@@ -37,9 +37,9 @@ def results(home: Path, parallelism: int) -> tuple[list[tuple[str, tuple[str, ..
 def test_one_part_and_several_have_the_same_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Parts, "count", lambda self, entries, most: most)
     one, files = results(tmp_path / "one", 1)
-    assert files == {"match-00000.parquet", "probe-00000.parquet"}
+    assert files == {"match-00000.arrow", "probe-00000.arrow"}
     several, files = results(tmp_path / "several", 3)
-    assert "probe-00002.parquet" in files
+    assert "probe-00002.arrow" in files
     assert one == several
     assert {query for query, _ in one} == {"s", "j"}
 

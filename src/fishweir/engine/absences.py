@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import Shape, Source, Unless
+from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.expand import Expansion, entries_of
 
 DocumentKey = tuple[int, int]
@@ -63,11 +64,9 @@ def second_sources(matches: Shape | Selection) -> tuple[Source, ...]:
     return (matches.blocks[1].source,)
 
 
-def first_documents(
-    rows: pa.Table, expansion: Expansion, wanted: frozenset[int]
-) -> Iterator[tuple[DocumentKey, float]]:
+def first_documents(rows: pa.Table, expansion: Expansion, wanted: Ints) -> Iterator[tuple[DocumentKey, float]]:
     """The documents of the first side in the results of some queries, with the times of the results."""
-    at, _ = expansion.queries(rows, np.array(sorted(wanted), dtype=np.int64))
+    at, _ = expansion.queries(rows, wanted)
     chosen = rows.take(pa.array(np.unique(at)))
     entries = entries_of(chosen)
     columns = ("stream", "document", "side", "each", "timestamp", "other_streams")

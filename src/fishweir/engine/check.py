@@ -189,13 +189,10 @@ def _head_of(home: Home, id: str, upto: int) -> None:
 
 def _names(home: Home, table: ResultsTable, path: Path) -> None:
     """Verifies that the segments and query sets that result rows name exist."""
-    import pyarrow.parquet as pq
-
     from fishweir.evaluate.plan.segments import segment_path
-    from fishweir.pipeline.writer import set_path
+    from fishweir.pipeline.writer import read_rows, set_path
 
-    with reading(path):
-        rows = pq.read_table(path, columns=["segment", "set"])
+    rows = read_rows(path, ["segment", "set"])
     places = [segment_path(home.plan, id) for id in rows.column("segment").unique().to_pylist() if id]
     places += [set_path(table.sets, name) for name in rows.column("set").unique().to_pylist() if name]
     for place in places:

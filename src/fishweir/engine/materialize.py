@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from fishweir.algebra.returns import ReturnOutput
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.stylesheet_pool import applying
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
-from fishweir.engine.absences import Absences, first_documents, second_sources
+from fishweir.engine.absences import Absences, DocumentKey, first_documents, second_sources
 from fishweir.errors import QueryError
 from fishweir.intake import StreamLog, log_batch
 from fishweir.intake.schema import column_name
@@ -179,9 +179,15 @@ class Materializer:
         return count
 
     def _wait(self, target: Target, absences: Absences, commit: Commit) -> None:
-        rows, expansion = self.table.rows(commit), self.reader.expansion(self.table, commit)
-        matched = (place for place, _ in first_documents(rows, expansion, absences.matches))
-        absences.add(commit.batch, first_documents(rows, expansion, target.numbers), matched)
+        found, matched = (list(self._first_documents(commit, some)) for some in (target.numbers, absences.matches))
+        absences.add(commit.batch, found, (place for place, _ in matched))
+
+    def _first_documents(self, commit: Commit, queries: frozenset[int]) -> Iterator[tuple[DocumentKey, float]]:
+        """The documents of the first side in the results of some queries, with the times of the results."""
+        wanted = np.array(sorted(queries), np.int64)
+        if not self.reader.may_have(self.table, commit, wanted):
+            return iter(())
+        return first_documents(self.table.rows(commit), self.reader.expansion(self.table, commit), wanted)
 
     def _pass_on(self, target: Target) -> int:
         """Appends the documents whose window ended without a match, dated by its end."""

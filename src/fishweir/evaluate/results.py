@@ -63,7 +63,7 @@ def _array(size: int, value: Any, kind: pa.DataType) -> pa.Array:
 
 
 def to_lists(offsets: Ints, values: NDArray[np.integer[Any]]) -> pa.ListArray:
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int64()))
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values, pa.int64()))
 
 
 def rows_to_lists(matrix: Ints) -> pa.ListArray:

@@ -20,13 +20,11 @@ from typing import TYPE_CHECKING, Any
 from fishweir.errors import HomeError
 from fishweir.pipeline.home import read_json, write_json
 from fishweir.records import dataclass
-from fishweir.sealed import Stamp, damaged, overwrite_json, read_sealed, reading, verify, writing
+from fishweir.sealed import Stamp, damaged, overwrite_json, read_sealed, verify, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MANY_ROWS = 100_000
-"""The minimum number of rows of a file for decoding its columns in several threads."""
 KEPT_BYTES = 1 << 25
 """The maximum size in bytes of the cache of result rows: delivery, published streams and readers all read new results.
 """
@@ -89,8 +87,8 @@ def handover_tag(queries: Sequence[int]) -> int:
 
 
 class ResultsTable:
-    """The results folder: `NNN/match-*.parquet` and `NNN/probe-*.parquet` with the result rows of the two stages,
-    `NNN/aside-*.parquet`, `commits/NNN.json`, and `sets/` with the query sets that rows name.
+    """The results folder: `NNN/match-*.arrow` and `NNN/probe-*.arrow` with the result rows of the two stages,
+    `NNN/aside-*.arrow`, `commits/NNN.json`, and `sets/` with the query sets that rows name.
     """
 
     def __init__(self, folder: Path, upto: int | None = None) -> None:
@@ -241,7 +239,7 @@ class ResultsTable:
         for name, seal in commit.files.items():
             if name.startswith(kinds):
                 now = verify(folder / name, seal)
-                tables.append(_kept_tables.read(folder / name, now, schema))
+                tables.append(_kept_tables.read(folder / name, now))
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
@@ -252,18 +250,14 @@ class KeptTables:
         self._most, self._bytes, self._lock = most, 0, threading.Lock()
         self._tables: OrderedDict[tuple[Path, Stamp], pa.Table] = OrderedDict()
 
-    def read(self, path: Path, now: Stamp, schema: pa.Schema) -> pa.Table:
-        import pyarrow.parquet as pq
+    def read(self, path: Path, now: Stamp) -> pa.Table:
+        from fishweir.pipeline.writer import read_rows
 
         with self._lock:
             if (path, now) in self._tables:
                 self._tables.move_to_end((path, now))
                 return self._tables[path, now]
-        with reading(path):
-            with pq.ParquetFile(path) as file:  # takes half the time of `read_table` for a small file
-                table = file.read(use_threads=file.metadata.num_rows > MANY_ROWS)
-            if not table.schema.equals(schema):
-                table = pq.read_table(path, schema=schema)
+        table = read_rows(path)
         with self._lock:
             if table.nbytes <= self._most and (path, now) not in self._tables:
                 self._tables[path, now] = table

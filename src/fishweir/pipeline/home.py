@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Home", "open_log", "read_json", "write_json"]
 
-FORMAT = 3
+FORMAT = 4
 """The format number, increased when older versions cannot read the files of this one, or this one theirs."""
 OLDER = (
     "either it was deleted (`fishweir repair` rebuilds it), or the home was written before homes had a format: "

@@ -67,14 +67,9 @@ class Sketch:
         return 0.0
 
 
-def sketch_of(seconds: Times) -> Sketch:
-    import numpy as np
-
-    if len(seconds) and seconds.max() < 1:
-        return Sketch({0: len(seconds)})
-    buckets = np.where(seconds < 1, 0, 1 + np.floor(np.log(np.maximum(seconds, 1)) / math.log(GROWTH)))
-    found, counts = np.unique(buckets.astype(np.int64), return_counts=True)
-    return Sketch(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+def _sketch(counts: Any) -> Sketch:
+    buckets = counts.nonzero()[0]
+    return Sketch(dict(zip(buckets.tolist(), counts[buckets].tolist(), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -149,19 +144,9 @@ def observe(times: Times, arrivals: Times, front: float, watermark: float) -> La
     """
     if not len(times):
         return Lateness()
-    import numpy as np
+    from fishweir.pipeline.lateness_kernels import observe_times  # late: reading what was learned needs no kernels
 
-    ahead = times > arrivals + TOLERANCE
-    reached = np.maximum.accumulate(np.maximum(np.where(ahead, -np.inf, times), front))
-    good = np.flatnonzero(~ahead)
-    late = np.minimum(reached[good] - times[good], LONGEST)
-    return Lateness(
-        float(reached[-1]),
-        float(arrivals.max()),
-        len(times),
-        sketch_of(late),
-        sketch_of(np.minimum(arrivals[good] - times[good], LONGEST)),
-        float(late.max(initial=0.0)),
-        ahead=len(times) - len(good),
-        missed=int((times < watermark).sum()),
+    reached, arrived, greatest, ahead, missed, (late, delay) = observe_times(
+        times, arrivals, front, watermark, TOLERANCE, LONGEST, GROWTH
     )
+    return Lateness(reached, arrived, len(times), _sketch(late), _sketch(delay), greatest, ahead=ahead, missed=missed)

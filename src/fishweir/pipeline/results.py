@@ -6,7 +6,10 @@ stream's log. Results are read in batches (result_batch.py), as columns or as `R
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -30,10 +33,12 @@ from fishweir.pipeline.result_columns import SCHEMA, to_record_batch
 from fishweir.pipeline.shares import WHOLE, Share
 from fishweir.pipeline.source_documents import fields_of
 
-ENTRIES_AT_ONCE, PAIRS_AT_ONCE, BYTES_AT_ONCE, FEW = 1 << 17, 1 << 19, 1 << 28, 1 << 12
+ENTRIES_AT_ONCE, PAIRS_AT_ONCE, BYTES_AT_ONCE, FEW = 1 << 15, 1 << 19, 1 << 28, 1 << 12
 """The numbers of entries and pairs that are expanded together: query sets may be large. Fewer, but at least `FEW`, if
 their documents exceed a number of bytes: documents may be large, too.
 """
+THREADS = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+"""The number of threads that construct the columns of a table: most of it is done without the interpreter lock."""
 SAMPLE = 4
 """The number of documents of a stream whose sizes are sampled."""
 ASKED = 64
@@ -176,6 +181,18 @@ def _is_plain(commit: Commit) -> bool:
     return not commit.cut and commit.completes < 0
 
 
+def _in_threads(batches: Iterable[ResultBatch]) -> Iterator[pa.RecordBatch]:
+    """The columns of some batches, in order, constructed in several threads."""
+    with ThreadPoolExecutor(THREADS, "fishweir reading") as pool:
+        waiting: deque[Future[pa.RecordBatch]] = deque()
+        for batch in batches:
+            waiting.append(pool.submit(to_record_batch, batch))
+            if len(waiting) > THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
 class InTasks(Protocol):
     """Results that are read in Spark tasks, as of the creation of the object."""
 
@@ -207,7 +224,7 @@ class Results:
         table = None if in_tasks is None else in_tasks.to_arrow()
         if table is not None:
             return table
-        found = [pa.Table.from_batches([to_record_batch(batch)]) for batch in self._source()]
+        found = [pa.Table.from_batches([batch]) for batch in _in_threads(self._source())]
         return pa.concat_tables(found, promote_options="default") if found else SCHEMA.empty_table()
 
     def to_spark(self) -> Any:

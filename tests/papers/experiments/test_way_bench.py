@@ -90,7 +90,7 @@ def test_start(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_results_are_read_in_each_way(tmp_path: Path) -> None:
-    sizes = {"results": results.Sizes(queries=100, documents=40, pairs=2_500, batches=10, rounds=0, selected=40)}
+    sizes = {"results": results.Sizes(100, documents=40, pairs=2_500, batches=10, rounds=0, selected=40, deliveries=1)}
     outcome = run(results.PART, tmp_path, Setting(sizes=sizes), Console(quiet=True))
     assert {f.taken for f in outcome.figures} >= {"to_arrow", "one by one", "append", "callback"}
     taken = {(f.results_of, f.taken): f.results for f in outcome.figures}

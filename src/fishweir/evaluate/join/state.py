@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.group import origin_of
-from fishweir.evaluate.join.rows.row_kernels import take_lists
+from fishweir.evaluate.join.rows.row_kernels import are_all_among, take_lists
 from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
@@ -356,7 +356,7 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
 def _kept(run: Run, wanted: Hashes, classes: Hashes, needed: Needed, listed: NDArray[np.bool_] | None) -> Run:
     documents = np.flatnonzero(needed(run, listed))
     whole = len(documents) == len(run) and listed is None and np.array_equal(run.variables, wanted)
-    if whole and np.isin(run.rows.classes, classes).all():
+    if whole and are_all_among(run.rows.classes, classes):
         return run
     renumbered = np.full(len(run), -1, np.int64)
     renumbered[documents] = np.arange(len(documents))

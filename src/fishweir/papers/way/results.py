@@ -1,6 +1,7 @@
 """Part `results`: the cost of a result for its receiver: read to Arrow, one by one, of one query, appended, called.
 
-The homes are filled without Spark, since reading them is the same. Times are processor times of the reading process.
+The homes are filled without Spark, since reading them is the same. Times are wall times and processor times of the
+reading process.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from fishweir import testing
 from fishweir.papers.experiment.figures import Target
 from fishweir.papers.way.part import Measured, Part, Setting, home_folder
 from fishweir.papers.way.work import BOXES, STREAM, TEXT
+from fishweir.papers.way.work import items as all_items
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,12 @@ class Sizes:
     rounds: int
     selected: int
     """Number of documents with a result of an XSCL selection."""
+    deliveries: int
+    """Number of micro-batches whose results are delivered."""
 
 
-WHOLE = Sizes(100_000, 20_000, 500_000, 1_000, 3, 100_000)
-QUICK = Sizes(1_000, 500, 5_000, 20, 1, 500)
+WHOLE = Sizes(100_000, 20_000, 500_000, 1_000, 3, 100_000, 12)
+QUICK = Sizes(1_000, 500, 5_000, 20, 1, 500, 2)
 MOST_US_A_RESULT = {"to_arrow": 2.0, "append": 10.0, "callback": 10.0}
 
 
@@ -66,7 +71,7 @@ def measure(setting: Setting) -> Measured:
     found.append(one_query(sizes))
     for action in ("append", "callback"):
         setting.say(action)
-        found.append(delivered(action, sizes))
+        found += delivered(action, sizes)
     return Measured(found, targets(found))
 
 
@@ -84,8 +89,9 @@ def best(name: str, taken: str, rounds: int, read: Callable[[], int]) -> Figure:
         began, wall = time.process_time(), time.perf_counter()
         count = read()
         turns.append((time.process_time() - began, time.perf_counter() - wall))
+    assert count, f"{name}: there are no results to read"
     processor, wall = min(turns)
-    return Figure(name, taken, count, processor / max(count, 1) * 1e6, wall / max(count, 1) * 1e6)
+    return Figure(name, taken, count, processor / count * 1e6, wall / count * 1e6)
 
 
 def boxes(weir: testing.Weir, sizes: Sizes) -> None:
@@ -94,10 +100,19 @@ def boxes(weir: testing.Weir, sizes: Sizes) -> None:
     weir.publish(STREAM, BOXES.documents(sizes.documents, 1))
 
 
+def frequent_words(count: int) -> list[str]:
+    """The words that most items contain."""
+    known, shares = all_items().keywords
+    return [known[i] for i in np.argsort(-shares, kind="stable")[:count].tolist()]
+
+
 def texts(weir: testing.Weir, sizes: Sizes) -> None:
+    """Pairs of frequent words."""
     weir.execute(TEXT.stream)
-    weir.register_many(TEXT.template, TEXT.rows(sizes.queries))
-    weir.publish(STREAM, TEXT.documents(sizes.documents // 4, 1))
+    words = frequent_words(max(2, int(sizes.queries**0.5)))
+    pairs = [{"name": f"q{i}", "a": a, "b": b} for i, (a, b) in enumerate(product(words, repeat=2))]
+    weir.register_many(TEXT.template, pairs)
+    weir.publish(STREAM, TEXT.documents(sizes.documents, 1))
 
 
 def sql_join(weir: testing.Weir, sizes: Sizes) -> None:
@@ -112,9 +127,9 @@ def sql_join(weir: testing.Weir, sizes: Sizes) -> None:
 
 
 def items(weir: testing.Weir, sizes: Sizes) -> None:
-    """Feeds of whole items; each word of a title is selected by one feed."""
+    """Feeds of whole items; each of the most frequent words of titles is selected by one feed."""
     weir.execute(TEXT.stream)
-    words = [{"name": f"f{i}", "word": f"w{i}"} for i in range(1, max(sizes.queries // 100, 10))]
+    words = [{"name": f"f{i}", "word": word} for i, word in enumerate(frequent_words(max(sizes.queries // 100, 10)))]
     weir.register_many(f"create feed $name from {STREAM} as $s where $s[title contains $word]", words)
     weir.publish(STREAM, [_item(i, text) for i, text in enumerate(TEXT.documents(sizes.documents // 4, 1))])
 
@@ -192,8 +207,9 @@ def _heard(_: Any) -> None:
     """Does nothing: the receiver's processing is not measured."""
 
 
-def delivered(action: str, sizes: Sizes) -> Figure:
-    """From the commit until all results of its micro-batch are delivered. Every query has the same action."""
+def delivered(action: str, sizes: Sizes) -> list[Figure]:
+    """From the commit until all results of its micro-batch are delivered. Every query has the same action. The first
+    delivery also looks up every query that fires. After some more, most queries are known."""
     turns: list[tuple[float, float, int]] = []
     with delivering(action, sizes) as weir:
         service = weir._delivery_service
@@ -206,13 +222,14 @@ def delivered(action: str, sizes: Sizes) -> Figure:
             return count
 
         service.step = timed  # type: ignore[method-assign]
-        for seed in range(sizes.rounds + 1):
+        for seed in range(sizes.deliveries):
             weir.publish(STREAM, BOXES.documents(min(5_000, sizes.documents), seed))
             while weir.step():
                 continue
-    processor, wall, count = min((turn for turn in turns if turn[2]), key=lambda turn: turn[0] / turn[2])
+    spent = [turn for turn in turns if turn[2]]
     name = f"boxes, {sizes.queries:,} actions"
-    return Figure(name, action, count, processor / max(count, 1) * 1e6, wall / max(count, 1) * 1e6)
+    ways = ((f"{action}, first delivery", spent[0]), (action, min(spent, key=lambda turn: turn[0] / turn[2])))
+    return [Figure(name, way, n, cpu / n * 1e6, wall / n * 1e6) for way, (cpu, wall, n) in ways]
 
 
 def targets(figures: list[Figure]) -> list[Target]:
@@ -221,7 +238,8 @@ def targets(figures: list[Figure]) -> list[Target]:
         most = MOST_US_A_RESULT.get(one.taken)
         if most is not None:
             name = f"{one.results_of}, {one.taken}: at most {most:g} us per result"
-            goals.append(Target(name, f"{one.processor_us:.2f} us", one.processor_us <= most))
+            spent = f"{one.wall_us:.2f} us, {one.processor_us:.2f} us of processor time"
+            goals.append(Target(name, spent, one.wall_us <= most))
     return goals
 
 

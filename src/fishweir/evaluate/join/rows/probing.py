@@ -26,7 +26,7 @@ from fishweir.evaluate.join.pairs import PAIRS_AT_ONCE, SetPairs, portions
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.partners import candidates
 from fishweir.evaluate.join.rows.row_joins import RowJoin
-from fishweir.evaluate.join.rows.row_kernels import join_stretches, queries_of_pairs
+from fishweir.evaluate.join.rows.row_kernels import join_stretches, list_queries, queries_of_pairs
 from fishweir.evaluate.join.rows.row_views import RowView, view_of
 from fishweir.evaluate.join.rows.stretches import Probe, Stretches
 from fishweir.evaluate.join.state import Hashes, Run, SideRows, combine
@@ -274,7 +274,7 @@ def _checked_above(join: RowJoin, found: Iterator[RowPairs]) -> Iterator[Joined]
             if not len(own):
                 continue
             for at, queries in join.regions(kind).satisfied([side[own] for side in values], far[own], result[own]):
-                pair, members, starts = _listed(own[at], join.numbers[queries], result)
+                pair, members, starts = _listed(own[at], queries, join.numbers, result)
                 bounds = np.searchsorted(which[pair], np.arange(len(some) + 1)).tolist()
                 for matched, first, last in zip(some, bounds, bounds[1:], strict=False):
                     if first < last:
@@ -296,11 +296,11 @@ def _batched(found: Iterator[RowPairs]) -> Iterator[list[RowPairs]]:
         yield some
 
 
-def _listed(pairs: Ints, members: Ints, result: Ints) -> tuple[Ints, Ints, Ints]:
+def _listed(pairs: Ints, queries: Ints, numbers: Ints, result: Ints) -> tuple[Ints, Ints, Ints]:
     """The distinct queries of each result: one pair per result, the queries, and the start of each result's queries."""
-    keys = result[pairs] << 32 | members
-    first = np.arange(len(keys))
-    if not (keys[1:] > keys[:-1]).all():
-        keys, first = np.unique(keys, return_index=True)
+    in_order, *listed = list_queries(pairs, queries, numbers, result)
+    if in_order:
+        return listed[0], listed[1], listed[2]
+    keys, first = np.unique(result[pairs] << 32 | numbers[queries], return_index=True)
     starts = np.flatnonzero(np.diff(keys >> 32, prepend=-1))
     return pairs[first[starts]], keys & 0xFFFFFFFF, np.append(starts, len(keys))

@@ -106,6 +106,35 @@ def take_lists(starts: Any, values: Any, rows: Any) -> tuple[Ints, Any]:
 
 
 @kernel
+def are_all_among(values: Any, few: Any) -> bool:
+    for value in values:
+        found = False
+        for one in few:
+            found |= one == value
+        if not found:
+            return False
+    return True
+
+
+@kernel
+def list_queries(pairs: Ints, queries: Ints, numbers: Any, result: Ints) -> tuple[bool, Ints, Ints, Ints]:
+    """Lists the queries of each result, if the given (pair, query) are in the order of results and query numbers and
+    none is repeated: a pair of each result, the query numbers, and the start of each result's queries. The first value
+    tells whether this is so."""
+    firsts, starts, members = np.empty_like(pairs), np.empty(len(pairs) + 1, np.int64), np.empty(len(pairs), np.int64)
+    count = 0
+    for i in range(len(pairs)):
+        members[i] = numbers[queries[i]]
+        if i == 0 or result[pairs[i]] > result[pairs[i - 1]]:
+            firsts[count], starts[count] = pairs[i], i
+            count += 1
+        elif result[pairs[i]] < result[pairs[i - 1]] or members[i] <= members[i - 1]:
+            return False, firsts, members, starts
+    starts[count] = len(pairs)
+    return True, firsts[:count], members, starts[: count + 1]
+
+
+@kernel
 def equal_keys(keys: Any, classes: Any, own: Any, wanted: Any, most: int) -> tuple[Ints, Ints, Ints, Ints]:
     """Looks up ascending keys in ascending ones. Returns the positions of those that occur, the rows of each as a range
     of a list, and this list. The list is empty if it would be longer than `most`, or if rows of another class have one
