@@ -4,8 +4,8 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 # The tools for the documentation are installed on demand.
 UV_DOCS = NO_MKDOCS_2_WARNING=1 UV_PROJECT_ENVIRONMENT=.venv $$(scripts/find-uv) run --frozen --inexact --group docs
-# Tests start many processes, which share compiled bytecode even if PYTHONDONTWRITEBYTECODE is set.
-TESTED = PYTHONDONTWRITEBYTECODE=
+# Tests start many processes, which must share compiled bytecode even if PYTHONDONTWRITEBYTECODE is set.
+TEST_ENV = PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
 .PHONY: help set-up demo test fuzz check bench docs docs-serve clean
@@ -26,11 +26,11 @@ $(STAMP): pyproject.toml uv.lock scripts/set-up scripts/find-uv
 demo: $(STAMP) ## run the engine on a small stream
 	$(BIN)/fishweir demo
 
-test: $(STAMP) ## run all tests; some of them: make test ARGS="tests/test_java.py -k version"
-	$(TESTED) $(BIN)/pytest $(or $(ARGS),-n 3 --dist loadgroup --no-loadscope-reorder)
+test: $(STAMP) ## run all tests, or some: make test ARGS="tests/test_java.py -k version"
+	$(TEST_ENV) $(BIN)/pytest $(or $(ARGS),-n 3 --dist loadgroup --no-loadscope-reorder)
 
-fuzz: $(STAMP) ## run the tests on random queries and documents with new seeds and ten times as many examples
-	$(TESTED) FISHWEIR_HYPOTHESIS=fuzz $(BIN)/pytest -k "oracle or random or equal" $(ARGS)
+fuzz: $(STAMP) ## run the randomized tests with new seeds and ten times as many examples
+	$(TEST_ENV) FISHWEIR_HYPOTHESIS=fuzz $(BIN)/pytest -k "oracle or random or equal" $(ARGS)
 
 check: $(STAMP) ## lint (ruff) and types (mypy)
 	$(BIN)/ruff check

@@ -1,6 +1,6 @@
-"""Writes a small market: market/quotes.xml, and with each call one more CSV file in market/orders.
+"""Writes a small market: market/quotes.xml, and one more CSV file in market/orders with each run.
 
-Call it again and again: each call changes some of the quotes, as a page of quotes would.
+Run it repeatedly: each run changes some of the quotes, like a live page of quotes.
 
     python market.py [HOW_MANY_QUOTES_CHANGE]
 """
@@ -36,7 +36,7 @@ def quotes(pick: random.Random, changing: int) -> str:
 
 
 def read_quotes() -> dict[str, tuple[int, float]]:
-    """Price and change of each symbol, as the file has them now."""
+    """The current price and change of each symbol in the file."""
     path = FOLDER / "quotes.xml"
     pattern = QUOTE.format(r"(\w+)", r"(\d+)", r"([\d.e-]+)")
     found = re.findall(pattern, path.read_text() if path.exists() else "")
@@ -49,7 +49,7 @@ def orders(pick: random.Random) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Under a temporary name first: a watcher sees the old file or the new one."""
+    """Writes under a temporary name first, so that readers see either the old file or the new one."""
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.write_text(text)
     temporary.replace(path)

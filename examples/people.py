@@ -1,4 +1,4 @@
-"""100,000 people with questions about trades, from Python: registered, evaluated, delivered, dropped."""
+"""Standing queries of 100,000 people about trades, from Python: registered, evaluated, delivered, dropped."""
 
 import fishweir
 
@@ -10,7 +10,7 @@ with fishweir.open("people-home") as weir:
         create stream news;
     """)
 
-    # One statement, one query for each row: dicts here, an Arrow table or a DataFrame do as well.
+    # One statement, one query per row. The rows are dicts here; an Arrow table or a DataFrame works as well.
     people = ({"name": f"p{i}", "symbol": SYMBOLS[i % 5], "limit": 1 + i % 99} for i in range(100_000))
     count = weir.register_many(
         """create $name
@@ -20,7 +20,7 @@ with fishweir.open("people-home") as weir:
     )
     print(f"{count:,} queries")
 
-    # A function as an action. It has to be given before a statement names it.
+    # A function as an action. It must be registered before a statement uses it.
     weir.action("shout", lambda result: print("!", result.query, result.output))
     weir.execute("""create rock where <item><title>$t</> <topic>"rock"</></> in "news" construct $t do shout""")
 
@@ -42,7 +42,7 @@ with fishweir.open("people-home") as weir:
         print("set aside:", aside.document, aside.reason)
     print(weir.explain("p395"))
 
-    # In the background, while the program goes on.
+    # In the background, while the program continues.
     weir.start()
     weir.drop("p395")
     (document,) = weir.publish("trades", [{"symbol": "INTC", "price": 97.5, "at": "2026-05-04T10:01:00Z"}])

@@ -20,16 +20,16 @@ from types import SimpleNamespace
 from typing import Any
 
 OWN, PUBLISHED, CONTROL = "own", "published", "control"
-"""Fishweir's strategies; the algorithms of the papers; what is the same code in all versions."""
+"""Fishweir's strategies; the algorithms of the papers; code that is the same in all versions."""
 
 
-ASKED: list[str] = []
-"""How the names of the figures begin that are to be measured; none stands for all."""
+PREFIXES: list[str] = []
+"""Prefixes of the names of the figures to measure; empty for all figures."""
 
 
 @dataclass
 class Figure:
-    """What is timed under one name. A run says how many seconds it took."""
+    """The runs that are timed under one name. Each returns the seconds it took."""
 
     name: str
     runs: dict[str, Callable[[], float]]
@@ -49,17 +49,17 @@ def timed(run: Callable[[], Any]) -> Callable[[], float]:
 
 
 def cold(run: Callable[[], Any]) -> Callable[[], float]:
-    """Like the first time: without what the algebra and the languages remember of equal and of similar queries."""
+    """Times a run without the caches of the algebra and the languages, as if it were the first."""
     once = timed(run)
 
-    def forgetting() -> float:
-        forget()
+    def once_cold() -> float:
+        clear_caches()
         return once()
 
-    return forgetting
+    return once_cold
 
 
-def forget() -> None:
+def clear_caches() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("fishweir.algebra."):
             for value in vars(module).values():
@@ -182,7 +182,7 @@ def mmqjp() -> Iterator[Figure]:
     from fishweir.papers.mmqjp.experiment.work import load_items, rss_queries, three_level, two_level, two_level_stream
     from fishweir.papers.mmqjp.sequential import Sequential
 
-    module.time = SimpleNamespace(perf_counter=time.process_time)  # it tells the join from the rest by the clock
+    module.time = SimpleNamespace(perf_counter=time.process_time)  # it separates the join from the rest by wall time
     works = [(f"figure 8, N={n}", lambda n=n: two_level(n)) for n in (10, 100, 1_000, 10_000)]
     works += [
         (f"figure 9, {leaves} leaves", lambda leaves=leaves: two_level(1_000, leaves)) for leaves in (2, 4, 8, 12)
@@ -192,7 +192,7 @@ def mmqjp() -> Iterator[Figure]:
     works += [(f"figure 12, {joins} joins", lambda joins=joins: three_level(1_000, joins)) for joins in (2, 3, 5)]
     works += [(f"figure 13, Zipf {zipf}", lambda zipf=zipf: three_level(1_000, zipf=zipf)) for zipf in (0.0, 1.6)]
     for name, make in works:
-        if not is_asked(f"mmqjp: {name}"):
+        if not is_selected(f"mmqjp: {name}"):
             continue
         work = make()
         fast = _registered(module.Fast(), work.queries)
@@ -205,9 +205,9 @@ def mmqjp() -> Iterator[Figure]:
         }
         yield Figure(name, runs, fast.process([work.second], False).tolist())
     streams: list[Any] = []
-    if is_asked("mmqjp: figure 16"):
+    if is_selected("mmqjp: figure 16"):
         streams += [(f"figure 16, N={n}", rss_queries(n), load_items(4_000).arrivals) for n in (10, 1_000)]
-    if is_asked("mmqjp: stream"):
+    if is_selected("mmqjp: stream"):
         streams.append(("stream, N=1000", two_level(1_000).queries, two_level_stream(2_000).arrivals))
     for name, queries, arrivals in streams:
         batches = [arrivals[i : i + 1_000] for i in range(0, len(arrivals), 1_000)]
@@ -238,7 +238,7 @@ def _joined(fast: Any, batches: Any, keep: bool) -> float:
 
 
 def _first(fast: Any, work: Any) -> float:
-    forget()
+    clear_caches()
     _registered(fast, work.queries).process([work.first])
     return _joined(fast, [[work.second]], False)
 
@@ -312,7 +312,7 @@ def serve(only: list[str]) -> None:
     pin_threads()
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    ASKED.extend(only)
+    PREFIXES.extend(only)
     figures = _figures(only)
     figure: Figure | None = None
     for line in sys.stdin:
@@ -329,9 +329,9 @@ def serve(only: list[str]) -> None:
         print(json.dumps(said), file=answer, flush=True)
 
 
-def is_asked(*names: str) -> bool:
-    """Whether some of these figures, or of those whose names begin like that, are to be measured."""
-    return not ASKED or any(name.startswith(one) or one.startswith(name) for name in names for one in ASKED)
+def is_selected(*names: str) -> bool:
+    """Whether any figure with one of these names or prefixes is to be measured."""
+    return not PREFIXES or any(name.startswith(one) or one.startswith(name) for name in names for one in PREFIXES)
 
 
 def _figures(only: list[str]) -> Iterator[Figure]:
@@ -339,7 +339,7 @@ def _figures(only: list[str]) -> Iterator[Figure]:
         if not only or any(one.split(":")[0] == name for one in only):
             for figure in experiment():
                 figure.name = f"{name}: {figure.name}"
-                if is_asked(figure.name):
+                if is_selected(figure.name):
                     yield figure
 
 

@@ -1,4 +1,4 @@
-"""Hook of MkDocs: the site also has the documents of the repository's root, and links lead to its own pages.
+"""MkDocs hook: adds the documents in the repository's root to the site, and adapts the links between pages.
 
 In the repository a page links to `../ARCHITECTURE.md`, and ARCHITECTURE.md to `docs/glossary.md`; on the site both are
 pages of one folder.

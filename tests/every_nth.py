@@ -1,7 +1,7 @@
-"""A kind of query that the package does not know: every n-th document of a stream that has an element at a path.
+"""A kind of query from outside the package: every n-th document of a stream that has an element at a path.
 
-It is what CONTRIBUTING's "How to add a kind of group" describes: a shape and a template, a group, a stage with a state
-of its own, a strategy, a kind. Queries of one path share one group and one state; they differ in n.
+It follows "How to add a kind of group" in CONTRIBUTING: a shape and a template, a group, a stage with its own state, a
+strategy, a kind. Queries of one path share one group and one state; they differ in n.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from fishweir.algebra.normal import ANY_ROOT, Normal
 from fishweir.evaluate.group import (
     Batch,
     Bundle,
-    Described,
-    Explained,
+    ExplainContext,
     Group,
+    GroupSummary,
     Kind,
     Paths,
-    Placed,
+    PlacedBundle,
     Stage,
     State,
     Strategy,
@@ -119,7 +119,8 @@ class NthGroup:
 
 @dataclass(frozen=True)
 class Counted:
-    """The state: documents with the element, by source and name, and how many came before those that are kept."""
+    """The state: documents with the element, by source and name, and the number of documents before those that are
+    kept."""
 
     keys: Ints
     before: Ints
@@ -167,7 +168,7 @@ class NthStage(Stage):
         return self.merged(parts)
 
     def probe(self, new: Sequence[Any], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
-        """Counts from all that came before; one task does it, since it is a sum."""
+        """Counts on from all earlier documents. Only one task does it, since it is a sum."""
         if part:
             return
         before = self.merged([*old, _nothing()], Everything())
@@ -183,7 +184,7 @@ class NthStage(Stage):
         return Everything()
 
     def merged(self, states: Sequence[Any], needed: Any = None) -> Counted:
-        """Once they are probed, only how many documents there were is kept."""
+        """After the probe, only the number of documents is kept."""
         whole = Counted(*(np.concatenate([getattr(s, f.name) for s in states]) for f in fields(Counted)))
         if needed is None and not any((s.before > 0).any() for s in states):
             return whole
@@ -228,7 +229,7 @@ class Counting(Strategy):
     def take(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
         return [self.bundle([place]) for place in groups]
 
-    def operator(self, placed: Placed) -> Any:
+    def operator(self, placed: PlacedBundle) -> Any:
         return placed.groups[0]
 
 
@@ -261,13 +262,13 @@ class EveryNthKind(Kind):
     def read_state(self, arrays: Mapping[str, Any]) -> State:
         return Counted(**{name: np.asarray(array) for name, array in arrays.items()})
 
-    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: Explained) -> list[str]:
+    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: ExplainContext) -> list[str]:
         group = next(g for g in about.groups if isinstance(g, NthGroup) and number in g.numbers)
         return [f"  counts    {template.signatures[0]}, n = {constants[0]:g}", f"  shared    by {group.size} queries"]
 
-    def describe(self, bundles: Sequence[Placed]) -> tuple[list[Described], list[str]]:
+    def describe(self, bundles: Sequence[PlacedBundle]) -> tuple[list[GroupSummary], list[str]]:
         groups: list[Any] = [group for placed in bundles for group in placed.groups]
-        return [Described(group.size, group.template.signatures[0]) for group in groups], []
+        return [GroupSummary(group.size, group.template.signatures[0]) for group in groups], []
 
 
 STRATEGIES = {"counting": Counting()}

@@ -1,4 +1,4 @@
-"""Random documents and queries that meet often: few names, few values, nested and repeated nodes."""
+"""Random documents and queries that often match: few names, few values, nested and repeated nodes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def variables(draw: st.DrawFn, counter) -> tuple[str, ...]:  # type: ignore[no-u
 
 
 def to_text(shape: Shape, constants: tuple[str | float, ...]) -> str:
-    """A shape as an XML-QL query; every variable stands for an element or attribute."""
+    """A shape as an XML-QL query; every variable is bound to an element or attribute."""
     (block,) = shape.blocks
     conditions = [f", ${c.left} {c.op} {_operand(c.right, constants)}" for c in shape.conditions]
     output = ", ".join(_output(part) for part in shape.output) or "<none/>"
@@ -126,7 +126,7 @@ def _output(part) -> str:  # type: ignore[no-untyped-def]
 
 @st.composite
 def feed_items(draw: st.DrawFn) -> str:
-    """An item with few names and values, some repeated, some in groups: two of them have much in common."""
+    """An item with few names and values, some repeated, some in groups: two items have much in common."""
     values = st.sampled_from(["", "1", "2", "x"])
     leaf = st.tuples(st.sampled_from(NAMES), values).map(lambda p: f"<{p[0]}>{p[1]}</{p[0]}>")
     group = st.tuples(st.sampled_from(["1", "x"]), st.lists(leaf, max_size=3)).map(

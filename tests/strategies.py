@@ -41,7 +41,7 @@ def _once(create: Create) -> Create:
 
 
 def _key(value: Any) -> Any:
-    """Tells 1, 1.0 and True apart, which are equal."""
+    """Distinguishes 1, 1.0 and True, which are equal."""
     return (tuple, *map(_key, value)) if isinstance(value, tuple) else (type(value), value)
 
 

@@ -32,7 +32,7 @@ from fishweir.pipeline.result import Result
 
 @dataclass(frozen=True)
 class Prefixes:
-    """Constants that a value begins with: the value is cut to each of their lengths and looked up."""
+    """Finds the constants that a value begins with: looks up the value's prefixes of each of their lengths."""
 
     constants: pa.LargeStringArray
 
@@ -128,7 +128,7 @@ def test_a_condition_in_three_languages(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("registered")
-def test_a_condition_beside_others_and_in_a_join(tmp_path: Path) -> None:
+def test_a_condition_with_others_and_in_a_join(tmp_path: Path) -> None:
     with testing.open(tmp_path / "home") as weir:
         weir.execute("create stream S;")
         (both,) = weir.execute("S//item[title beginswith 'ro'][price = 2];")
@@ -141,7 +141,7 @@ def test_a_condition_beside_others_and_in_a_join(tmp_path: Path) -> None:
 
 
 def test_a_condition_on_the_workers_of_spark(spark_weir: Weir) -> None:
-    """They get what this process has registered with their tasks: functions of a module by name, others as they are."""
+    """Tasks bring the registrations of this process to the workers: functions of a module by name, others by value."""
     weir = spark_weir
     fishweir.register_condition(BEGINS, INDEX)
     fishweir.register_condition(Condition("ends", lambda value, constant: value.endswith(constant)))
@@ -174,7 +174,7 @@ def test_a_keyword_is_known_while_its_condition_is(tmp_path: Path, text: str) ->
             weir.execute(text.replace("'a'", "'c'"))
 
 
-def test_a_home_says_which_condition_it_misses(tmp_path: Path) -> None:
+def test_a_home_names_the_missing_condition(tmp_path: Path) -> None:
     fishweir.register_condition(BEGINS)
     with testing.open(tmp_path / "home") as weir:
         weir.execute("create stream S; select title from S where title beginswith 'a';")
@@ -200,7 +200,7 @@ def test_conditions_that_are_refused(condition: Condition, reason: str) -> None:
         fishweir.register_condition(condition)
 
 
-# An action: one line a result behind a prefix, exactly once.
+# An action: one line per result after a prefix, exactly once.
 
 
 class Note:

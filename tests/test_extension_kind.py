@@ -34,7 +34,7 @@ def test_every_nth_over_micro_batches_and_restarts(tmp_path: Path, parallelism: 
             weir.run(until_idle=True)
             assert fired(weir, "q2") == expected(bodies[: start + 20], 2)
             assert fired(weir, "q5") == expected(bodies[: start + 20], 5)
-            assert len(fired(weir, "plain")) == bodies[: start + 20].count(HIT), "built-in kinds go on beside it"
+            assert len(fired(weir, "plain")) == bodies[: start + 20].count(HIT), "built-in kinds continue to work"
             assert weir.status("q5").results == len(fired(weir, "q5"))
 
 

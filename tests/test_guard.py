@@ -1,4 +1,4 @@
-"""The guard: private addresses are refused by what is written, by what a name resolves to, and behind redirects."""
+"""The guard refuses private addresses as written, as the address of a name, and as the target of redirects."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_addresses(address: str, public: bool) -> None:
         "/etc/passwd", "../outside.xml", "link/passwd",
     ],
 )  # fmt: skip
-def test_what_is_refused_as_it_is_written(tmp_path: Path, place: str) -> None:
+def test_addresses_refused_as_written(tmp_path: Path, place: str) -> None:
     (tmp_path / "link").symlink_to("/etc")
     with pytest.raises(GuardError, match="the guard is on"):
         ON.check(place, tmp_path)
@@ -60,7 +60,7 @@ def test_what_is_refused_as_it_is_written(tmp_path: Path, place: str) -> None:
 @pytest.mark.parametrize(
     "place", ["https://example.org/feed", "http://93.184.216.34/", "data.xml", "a/b.xml", "1.2.example.org"]
 )
-def test_what_is_let_through(tmp_path: Path, place: str) -> None:
+def test_addresses_that_are_allowed(tmp_path: Path, place: str) -> None:
     ON.check(place, tmp_path)
 
 
@@ -87,13 +87,13 @@ def test_a_name_that_resolves_to_a_private_address(server: FeedServer, monkeypat
     with pytest.raises(httpx.ConnectError) as refused:
         asyncio.run(get())
     assert isinstance(refusal(refused.value), GuardError)
-    assert server.asked == [], "nobody was asked"
+    assert server.requests == [], "no request was sent"
     with OFF.client() as client:
         assert client.get(url).text == "here"
 
 
 def test_a_redirect_to_a_private_address(server: FeedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A public server is one whose address the test calls public."""
+    """The test declares the address of one server as public."""
     monkeypatch.setattr(guard, "is_public", lambda address: str(address) == "127.0.0.1")
     server.pages["/feed"] = (302, {"Location": server.url("/x").replace("127.0.0.1", "127.0.0.2")}, b"")
     server.pages["/plain"] = b"here"
@@ -135,7 +135,7 @@ def test_a_guarded_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ):
             with pytest.raises(FishweirError, match="the guard is on"):
                 weir.execute(statement)
-        assert weir.catalog.streams() == {}, "nothing is taken of what is refused"
+        assert weir.catalog.streams() == {}, "refused statements have no effect"
         weir.execute("create stream H from 'here.xml'; create query q as H//a;")
         weir.step()
         assert len(list(weir.results("q"))) == 1

@@ -1,4 +1,4 @@
-"""The direction of the imports: an import goes only towards the algebra, and Spark stays in pipeline/."""
+"""The direction of imports: only towards the algebra, and Spark only in pipeline/."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ EVALUATOR: dict[str, set[str]] = {
         "distinct",
     },
 }
-"""What the parts of the evaluator may import of each other."""
+"""Which parts of the evaluator may import which others."""
 
 
 def unit_of(file: Path) -> str:
@@ -98,7 +98,7 @@ def unit_of(file: Path) -> str:
 
 
 def imported_modules(source: str, package: list[str]) -> set[str]:
-    """Absolute names of everything that a source of this package imports, wherever in the file it does."""
+    """Absolute names of everything that a source file of this package imports, anywhere in the file."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -117,7 +117,7 @@ def imports_of(file: Path) -> set[str]:
 
 
 def units_imported(modules: set[str]) -> set[str]:
-    """The parts of fishweir among these; a name of the package itself counts as `__init__`."""
+    """The parts of fishweir among some modules; a name of the package itself counts as `__init__`."""
     known = {unit_of(file) for file in FILES}
     names = {module.split(".")[1] if "." in module else "__init__" for module in modules if is_ours(module)}
     return {name if name in known else "__init__" for name in names}
@@ -128,7 +128,7 @@ def is_ours(module: str) -> bool:
 
 
 def faults(files: Iterable[Path], wrong: Callable[[Path], Any]) -> dict[str, Any]:
-    """What is wrong with each file; those with nothing wrong are not among them."""
+    """The faults of each file that has any."""
     found = {file.relative_to(ROOT).as_posix(): wrong(file) for file in files}
     return {name: what for name, what in found.items() if what}
 
@@ -161,7 +161,7 @@ def test_a_name_of_the_package_itself_counts_as_all_of_it() -> None:
     }
 
 
-def test_every_part_has_its_place() -> None:
+def test_every_part_is_listed() -> None:
     unplaced = {unit_of(file) for file in FILES} - STAGES.keys() - SEE_ALL
     assert not unplaced, f"say in STAGES what {sorted(unplaced)} may import"
 
@@ -188,7 +188,7 @@ def test_only_the_papers_import_the_bench_extra() -> None:
 
 
 def test_only_oracles_and_experiments_import_an_oracle() -> None:
-    """What is compared with an oracle must not be made of it."""
+    """Code that is compared with an oracle must not use it."""
     others = [f for f in FILES if not f.stem.endswith("oracle") and not {"experiment", "papers"} & {*f.parts}]
     algorithms = [f for f in files_of(lambda unit: unit == "papers") if f.parent.name != "experiment"]
 
@@ -218,8 +218,8 @@ def test_only_the_registry_and_the_rules_know_the_kinds() -> None:
 
 
 @pytest.mark.parametrize("arguments", ["--help", "bench --help"])
-def test_papers_are_not_imported_unless_asked_for(arguments: str) -> None:
-    """In a process of its own: nothing else has been imported there."""
+def test_papers_are_not_imported_unless_requested(arguments: str) -> None:
+    """Runs in a separate process, in which nothing else has been imported."""
     script = f"""
 import sys
 import fishweir
@@ -238,7 +238,7 @@ HEAVY = {
     "email", "httpx", "lxml", "numba", "numpy", "pandas", "pyarrow", "pydantic", "pyspark", "rich", "sqlalchemy",
     "sqlglot", "statistics", "zoneinfo",
 }  # fmt: skip
-"""What a short command loads only if it needs it: importing takes most of its time."""
+"""Packages that a short command must not load unless it needs them: importing takes most of its time."""
 
 
 def loaded_by(*commands: list[str]) -> set[str]:
@@ -290,7 +290,7 @@ def test_the_evaluator_has_an_order() -> None:
     assert faults([f for f in files_of(lambda unit: unit == "evaluate") if f.stem != "__init__"], forbidden) == {}
 
 
-def test_no_modules_import_each_other() -> None:
+def test_there_are_no_import_cycles() -> None:
     names = {"fishweir." + ".".join(f.relative_to(ROOT).with_suffix("").parts): f for f in FILES}
     graph = {name: {m for m in map(_module(names), imports_at_run_time(f)) if m} for name, f in names.items()}
     done: set[str] = set()
@@ -309,12 +309,13 @@ def test_no_modules_import_each_other() -> None:
 
 
 def _module(names: dict[str, Path]) -> Callable[[str], str | None]:
-    """The module that an imported name is, or is in."""
+    """The module that an imported name denotes or belongs to."""
     return lambda name: name if name in names else name.rpartition(".")[0] if name.rpartition(".")[0] in names else None
 
 
 def imports_at_run_time(file: Path) -> set[str]:
-    """What a module imports when it is imported: not in functions, and not for type checkers alone."""
+    """The imports that are executed when a module is imported: neither those in functions nor those for type
+    checkers."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     package = ["fishweir", *file.relative_to(ROOT).parent.parts]

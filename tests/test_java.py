@@ -1,4 +1,4 @@
-"""Which Java Spark gets, and that it runs on the private one where there is no other."""
+"""The Java that Spark uses: the installed one, or a private one if there is none."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 
 from fishweir import java
 
-# What Spark's launcher scripts call; everything but java.
+# The commands that Spark's launcher scripts call, except java.
 LAUNCHER_TOOLS = ("bash", "sh", "env", "dirname", "basename", "uname", "nice", "ps", "tr", "sed", "grep")
 
 
 def fake_java(home: Path, version: str, *, has_vector: bool = True) -> Path:
-    """A home whose `bin/java` answers like a Java of this version."""
+    """A Java home whose `bin/java` behaves like a Java of this version."""
     executable = home / "bin" / "java"
     executable.parent.mkdir(parents=True)
     refusal = f'[ "$1" = {java.SPARK_MODULE_OPTION} ] && echo "no such module" && exit 1'
@@ -30,7 +30,7 @@ def fake_java(home: Path, version: str, *, has_vector: bool = True) -> Path:
 
 @pytest.fixture
 def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An environment without Java, with a cache of its own."""
+    """An environment without Java, with a separate cache."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     monkeypatch.setenv("FISHWEIR_CACHE", str(tmp_path / "cache"))
@@ -44,7 +44,7 @@ def test_major_version(version: str, major: int) -> None:
     assert java.major_version(version) == major
 
 
-def test_no_version_is_refused() -> None:
+def test_texts_that_are_not_versions_are_refused() -> None:
     with pytest.raises(java.JavaError, match="not a Java version"):
         java.major_version("GraalVM")
 
@@ -58,8 +58,8 @@ def test_no_version_is_refused() -> None:
         ("", False),
     ],
 )
-def test_what_a_release_file_says_need_not_be_asked(tmp_path: Path, release: str, is_enough: bool) -> None:
-    home = fake_java(tmp_path / "jdk", "17.0.15")  # what it would answer
+def test_a_release_file_replaces_running_java(tmp_path: Path, release: str, is_enough: bool) -> None:
+    home = fake_java(tmp_path / "jdk", "17.0.15")  # what running it would report
     (home / "release").write_text(release)
     assert java.probe(home / "bin" / "java").version == ("21.0.1" if is_enough else "17.0.15")
 
@@ -91,7 +91,7 @@ def test_java_on_path_gives_its_real_home(monkeypatch: pytest.MonkeyPatch, tmp_p
         ("", True, "does not work"),
     ],
 )
-def test_unfit_java_home_is_passed_over_with_a_warning(
+def test_unsuitable_java_home_is_skipped_with_a_warning(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -107,7 +107,7 @@ def test_unfit_java_home_is_passed_over_with_a_warning(
 
 
 @pytest.mark.usefixtures("no_java")
-def test_java_home_that_is_not_there_is_passed_over(
+def test_missing_java_home_is_skipped(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
@@ -116,7 +116,7 @@ def test_java_home_that_is_not_there_is_passed_over(
 
 
 @pytest.mark.usefixtures("no_java")
-def test_private_home_is_made_once_and_mended(tmp_path: Path) -> None:
+def test_private_home_is_created_once_and_repaired(tmp_path: Path) -> None:
     home = Path(java.ensure_java())
     executable = home / "bin" / "java"
     made = executable.stat().st_mtime_ns
@@ -136,7 +136,7 @@ def test_private_home_serves_a_process_that_inherits_it(monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("no_java")
-def test_processes_may_make_it_at_once(tmp_path: Path) -> None:
+def test_processes_may_create_it_concurrently(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from fishweir.java import main; main()"]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     homes = {process.communicate(timeout=600)[0].strip() for process in started}
@@ -159,7 +159,7 @@ def test_spark_runs_on_the_private_java(tmp_path: Path) -> None:
     for tool in LAUNCHER_TOOLS:
         if place := shutil.which(tool):
             (tools / tool).symlink_to(place)
-    # A venv's python finds its packages by where it is called from, so no symlink to the file itself.
+    # A venv's python finds its packages by the path of its executable, so there is no symlink to the file itself.
     (tools / "python3").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     (tools / "python3").chmod(0o755)
     dropped = {"JAVA_HOME", "SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}

@@ -1,4 +1,4 @@
-"""Below languages/ nothing knows which language a query was written in: what differs is a property of its nodes."""
+"""Only languages/ knows the language of a query: differences between languages are properties of its nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random tree patterns in the part of XPath that XSCL and lxml both read, and small documents for them."""
+"""Random tree patterns in the part of XPath that XSCL and lxml both support, and small documents for them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def predicates(draw: st.DrawFn, depth: int, negated: bool = False) -> str:
 
 @st.composite
 def conditions(draw: st.DrawFn, depth: int, negated: bool = False) -> str:
-    """What a predicate may say: a path, a comparison, a condition on a text, and these under and, or, not."""
+    """Conditions of predicates: a path, a comparison, a condition on a text, or a combination with and, or, not."""
     kinds = ["path", "text", "leaf", "number", "paths", "function", "union", "and", "or", "not", "not", "parent", "up"]
     kind = draw(st.sampled_from(kinds[:-2] if negated else kinds))
     if kind in ("and", "or"):
@@ -69,7 +69,7 @@ def conditions(draw: st.DrawFn, depth: int, negated: bool = False) -> str:
         return draw(st.sampled_from(PARENTS))
     if kind == "text":
         return f"{path} {draw(st.sampled_from(['=', '!=']))} '{draw(st.sampled_from(['', '1', '12']))}'"
-    if kind == "leaf":  # text() is all of an element's text, which is XPath's where it has no elements
+    if kind == "leaf":  # text() is the whole text of an element, as in XPath if it has no child elements
         return f".//{draw(st.sampled_from(NAMES))}[not(*)]/text(){draw(st.sampled_from(COMPARED))}"
     if kind == "number":
         return f"{path} {draw(st.sampled_from(['=', '<', '>=']))} {draw(st.sampled_from([1, 2]))}"

@@ -42,7 +42,7 @@ def test_other_nodes_survive(node) -> None:  # type: ignore[no-untyped-def]
     assert to_text({"of": [node]}) == json.dumps({"of": [to_json(node)]})
 
 
-def test_what_is_no_node_is_refused() -> None:
+def test_other_objects_are_refused() -> None:
     with pytest.raises(TypeError, match="object is not a node"):
         to_text([object()])
 

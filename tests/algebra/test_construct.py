@@ -41,11 +41,11 @@ def test_parts_are_joined_without_space() -> None:
     assert construct((VariableOutput("d"), TextOutput("-"), VariableOutput("d")), BOUND) == "<d>5</d>-<d>5</d>"
 
 
-def test_no_output_is_no_text() -> None:
+def test_without_output_the_text_is_empty() -> None:
     assert construct((), BOUND) == ""
 
 
-def test_namespaces_travel_with_the_element() -> None:
+def test_copied_elements_keep_their_namespaces() -> None:
     root = parse_document(b'<p:a xmlns:p="u"><p:b p:k="1">x</p:b></p:a>')
     copied = etree.fromstring(construct((VariableOutput("b"),), {"b": (root[0], None)}))
     assert (copied.tag, copied.text) == ("{u}b", "x")
@@ -62,7 +62,7 @@ def test_an_absent_attribute_is_empty() -> None:
 
 
 @given(xml_texts, xml_texts, xml_texts)
-def test_what_is_put_in_a_parser_gets_back(text: str, attribute: str, value: str) -> None:
+def test_constructed_values_survive_a_parser(text: str, attribute: str, value: str) -> None:
     element = etree.Element("v")
     element.text = value
     element.set("k", attribute)

@@ -76,7 +76,7 @@ def test_string_values(text: str, value: str) -> None:
         (b"<a>\x00</a>", "not well-formed"),
     ],
 )
-def test_bad_documents_say_why(body: bytes, reason: str) -> None:
+def test_bad_documents_have_a_reason(body: bytes, reason: str) -> None:
     with pytest.raises(BadDocument, match=reason):
         parse_document(body)
 
@@ -106,7 +106,7 @@ def test_entities_do_not_explode() -> None:
 @pytest.mark.parametrize(
     "declared", ['<?xml version="1.0" encoding="latin-1"?>', "<?xml version='1.0' encoding='utf-16' ?>", ""]
 )
-def test_a_text_is_utf8_whatever_it_declares(declared: str) -> None:
+def test_a_text_is_utf8_regardless_of_its_declaration(declared: str) -> None:
     assert string_value(parse_document(text_to_body(f"{declared}<a>é</a>"))) == "é"
 
 
@@ -130,7 +130,7 @@ def test_paths(text: str, steps: list[str], absolute: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "/", "//", "a//b", "@a/b", "a b", "a[1]", "a/@", "$x", "a/..(b)"])
-def test_no_paths(text: str) -> None:
+def test_texts_that_are_not_paths(text: str) -> None:
     with pytest.raises(QueryError, match="is not a path"):
         parse_path(text)
 

@@ -1,4 +1,4 @@
-"""What is called empty is: no tuple satisfies it; and two comparisons that exclude each other are recognised."""
+"""No tuple satisfies a formula that is called empty, and two comparisons that exclude each other are recognized."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def is_empty(formula) -> bool:
 
 @st.examples(150)
 @given(formulas)
-def test_nothing_satisfies_what_is_empty(formula):
+def test_nothing_satisfies_an_empty_formula(formula):
     assert not (is_empty(formula) and satisfiable(formula))
 
 

@@ -1,4 +1,4 @@
-"""Normal form: equal questions have one template, and each constant goes to its own slot."""
+"""Normal form: equivalent queries have one template, and each constant has its own slot."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def query(text: str) -> CreateQuery:
 
 
 def constants_by_path(text: str) -> set[tuple[str, str, str | float]]:
-    """What a query's template and constants say together."""
+    """The constants of a query by path."""
     statement = query(text)
     normal = to_normal(statement.shape)
     return {
@@ -126,7 +126,7 @@ def shuffled(pattern: PatternNode, draw) -> PatternNode:  # type: ignore[no-unty
 
 
 def renamed(shape: Shape, draw) -> Shape:  # type: ignore[no-untyped-def]
-    """The same question with other names, siblings and conditions in another order, comparisons turned round."""
+    """The same query with other names, siblings and conditions in another order, and mirrored comparisons."""
     (block,) = shape.blocks
 
     def output(part):  # type: ignore[no-untyped-def]
@@ -147,7 +147,7 @@ def renamed(shape: Shape, draw) -> Shape:  # type: ignore[no-untyped-def]
 
 
 def joined_siblings(shape: Shape) -> bool:
-    """Joins between nodes that nothing else tells apart: their order may be left to chance."""
+    """Joins between nodes that nothing else distinguishes: their order may be arbitrary."""
     return sum(isinstance(c.right, str) for c in shape.conditions) > 1
 
 

@@ -65,7 +65,7 @@ def test_numbers(text: str, number: float) -> None:
         "5\x00",
     ],
 )
-def test_no_numbers(text: str) -> None:
+def test_texts_that_are_not_numbers(text: str) -> None:
     assert to_number(text) is None
 
 
@@ -79,7 +79,7 @@ def test_a_float_survives_its_text(number: float) -> None:
     st.lists(st.from_regex(NUMBER, fullmatch=True) | st.text(" \t+-.0123456789eEx\v\u00a0٣", max_size=6), max_size=20)
 )
 def test_arrow_reads_the_same_numbers(texts: list[str]) -> None:
-    """The kernels read numbers by Arrow: a difference would make plan and oracle disagree."""
+    """The kernels read numbers with Arrow: a difference would make plan and oracle disagree."""
     read = texts_to_numbers(pa.array(texts, pa.large_string())).tolist()
     expected = [to_number(text) for text in texts]
     assert [None if np.isnan(number) else number for number in read] == expected
@@ -97,7 +97,7 @@ def test_text_comparison_is_exact(value: str, op, constant: str) -> None:
 
 @pytest.mark.parametrize("op", OPERATORS)
 @pytest.mark.parametrize("value", ["", "x", "nan", "5 apples"])
-def test_no_number_satisfies_no_numeric_comparison(value: str, op) -> None:
+def test_other_values_satisfy_no_numeric_comparison(value: str, op) -> None:
     assert not satisfies(value, op, 5.0)
 
 
@@ -161,12 +161,12 @@ def test_timestamps(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "soon", "nan", "1e999", "2026-13-01", "Thu, 40 Jan 2026 00:00:00 GMT"])
-def test_no_timestamps(text: str) -> None:
+def test_texts_that_are_not_timestamps(text: str) -> None:
     assert to_timestamp(text) is None
 
 
 @given(st.text(st.sampled_from("0123456789-:+TZ., JanMonGMT"), max_size=30) | st.text(max_size=20))
-def test_any_text_is_a_finite_moment_or_none(text: str) -> None:
+def test_any_text_is_a_finite_timestamp_or_none(text: str) -> None:
     seconds = to_timestamp(text)
     assert seconds is None or np.isfinite(seconds)
 

@@ -1,4 +1,4 @@
-"""Views over views: what they come down to, cycles, and constants that keep apart."""
+"""Views over views: their resolution, cycles, and constants that stay separate."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_unknown_feeds_are_named() -> None:
         resolve("s", find)
 
 
-def test_joins_go_along_with_filters() -> None:
+def test_joins_are_resolved_with_filters() -> None:
     published = {
         "v": publication(["s2"], "zero"),
         "j": publication(["s1"], "one", joined=["v"]),
@@ -117,7 +117,7 @@ def test_joins_go_along_with_filters() -> None:
 
 
 def test_a_window_reads_the_published_items_of_a_feed_that_joins() -> None:
-    """Of one that only reads such a feed too; as primary feeds both come down to their sources."""
+    """The same holds for a feed that only reads such a feed. As primary feeds, both are resolved to their sources."""
     published = {
         "j": publication(["s1"], joined=["s2"]),
         "v": publication(["j"]),
@@ -144,7 +144,7 @@ def test_doubling_is_refused() -> None:
         resolve("v39", definitions(published, is_source))
 
 
-def test_readers() -> None:
+def test_readers_of_feeds() -> None:
     published = {"a": publication(["s"]), "b": publication(["a"]), "c": publication(["s"], joined=["b"])}
     assert readers("s", published) == {"a", "b", "c"}
     assert readers("b", published) == {"c"}
@@ -156,7 +156,7 @@ graphs = st.lists(st.lists(st.integers(0, 7), min_size=1, max_size=3), min_size=
 
 @given(graphs)
 def test_resolved_or_cyclic(graph: list[list[int]]) -> None:
-    """Numbers past the graph are sources; either there is a cycle below v0 or its leaves are found."""
+    """Numbers outside the graph are sources. Either there is a cycle below v0, or its leaves are found."""
     published = {
         f"v{i}": publication([f"v{n}" if n < len(graph) else f"s{n}" for n in read], f"w{i}")
         for i, read in enumerate(graph)

@@ -93,7 +93,7 @@ def test_the_version_counts_every_change(catalog: Catalog) -> None:
     assert [n for n, _, _ in catalog.planned(2, 4)] == [3]
 
 
-def test_repeats_word_for_word_are_passed_over(catalog: Catalog) -> None:
+def test_identical_statements_are_skipped(catalog: Catalog) -> None:
     for _ in range(3):
         with catalog.change() as change:
             change.add_stream(STREAM)
@@ -170,7 +170,7 @@ def test_drop_and_create_again(catalog: Catalog) -> None:
     assert (gone_then.numbers.tolist(), gone_then.changes.tolist()) == ([1, 2], [2, 4])
 
 
-def test_only_what_is_new_is_read_again(catalog: Catalog, executed: list[dict[str, object]]) -> None:
+def test_only_new_changes_are_read_again(catalog: Catalog, executed: list[dict[str, object]]) -> None:
     mail = query("create m where <r><v>$v</></> in 's' construct $v do append 'f.jsonl'")
     add(catalog, above("a"), above("b"), mail)
     drop(catalog, "a")
@@ -182,16 +182,18 @@ def test_only_what_is_new_is_read_again(catalog: Catalog, executed: list[dict[st
     drop(catalog, "m")
     executed.clear()
     assert catalog.tombstones().numbers.tolist() == [1, 3]
-    assert [values for values in executed if values] == [{"after": 4}], "from the change on that was seen last"
+    assert [values for values in executed if values] == [{"after": 4}], "from the last change that was read"
     assert catalog.tombstones().within(0, 3, since=3) == 2
     assert catalog.tombstones().within(0, 3, since=4) == 1
-    assert [one.query for one in catalog.subscribers()] == ["n"], "what a query does ends with it"
+    assert [one.query for one in catalog.subscribers()] == ["n"], "the actions of a query end with it"
 
 
 def test_unnamed_queries(catalog: Catalog) -> None:
     assert add(catalog, above("q2"), above(None, 1), above(None, 2), above(None, 1)) == ["q2", "q1", "q3", "q1"]
     drop(catalog, "q1")
-    assert add(catalog, above(None, 2), above(None, 1)) == ["q3", "q4"], "a dropped name is not given again"
+    assert add(catalog, above(None, 2), above(None, 1)) == ["q3", "q4"], (
+        "the name of a dropped query is not assigned again"
+    )
 
 
 def test_expired(catalog: Catalog) -> None:
@@ -223,7 +225,7 @@ def test_constants_come_in_the_template_s_order(catalog: Catalog) -> None:
 
 
 def test_fifty_thousand_queries_need_little_memory(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are read, named and stored in chunks, never all at once."""
+    """Queries are read, named and stored in chunks, never all at once."""
     monkeypatch.setattr("fishweir.catalog.change.CHUNK", 2_000)
     first = above("a")
     total = 50_000
@@ -259,7 +261,7 @@ def other_low(prefix: str, i: int) -> int:
 
 
 def test_two_processes_register_at_once(path: Path) -> None:
-    """Also on a catalog that neither has made yet; no query is lost and no number given twice."""
+    """Also on a catalog that neither has created yet. No query is lost, and no number is assigned twice."""
     context = multiprocessing.get_context("spawn")
     ready = context.Barrier(2)
     workers = [context.Process(target=register, args=(path, prefix, 500, ready)) for prefix in "ab"]
@@ -283,7 +285,7 @@ def open_new(folder: Path, count: int, ready) -> None:  # type: ignore[no-untype
 
 
 def test_many_processes_open_a_new_catalog_at_once(tmp_path: Path) -> None:
-    """SQLite does not wait where a file becomes a write-ahead one; the catalog does."""
+    """SQLite does not wait while a file is switched to write-ahead logging; the catalog does."""
     context = multiprocessing.get_context("spawn")
     ready = context.Barrier(4)
     workers = [context.Process(target=open_new, args=(tmp_path, 25, ready)) for _ in range(4)]

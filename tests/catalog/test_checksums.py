@@ -1,4 +1,4 @@
-"""Checksums of the catalog's rows: a flipped bit is noticed, wherever it is."""
+"""Checksums of the catalog's rows: a flipped bit is detected, wherever it is."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rows(path: Path) -> dict[str, list[Any]]:
-    """All rows, as a reader finds them that verifies nothing."""
+    """All rows, read without verification."""
     with closing(sqlite3.connect(path)) as connection:
         return {name: connection.execute(f"select * from {name}").fetchall() for name in definitions()}
 
@@ -60,7 +60,7 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(home: Path) -> None:
             noticed += 1
             assert "catalog.db" in str(error)  # noqa: PT017
         else:
-            assert rows(path) == right, "what is not noticed is where nothing is stored"
+            assert rows(path) == right, "undetected flips are in unused space"
         finally:
             for name in ("catalog.db-wal", "catalog.db-shm"):
                 (home / name).unlink(missing_ok=True)
@@ -79,8 +79,8 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(home: Path) -> None:
         ("update facts set value = '0' where name = 'collected'", lambda weir: weir.run(until_idle=True)),
     ],
 )
-def test_who_reads_verifies(home: Path, change: str, call: Any) -> None:
-    """Written as damage would: the sums stay."""
+def test_readers_verify_checksums(home: Path, change: str, call: Any) -> None:
+    """Changes rows without their checksums, as damage would."""
     with closing(sqlite3.connect(home / "catalog.db")) as connection:
         for name in ("row_sum", "sum_now"):
             connection.create_function(name, -1, lambda *_: 0, deterministic=True)

@@ -48,10 +48,12 @@ def test_a_transaction_is_all_or_nothing(database: Database) -> None:
         connection.insert("facts", name="b", value="2")
     with database.connect() as connection:
         assert connection.execute("update facts set value = '3' where name = 'b'").changed == 1
-    assert database.scalar("select value from facts where name = :name", name="b") == "2", "nobody committed"
+    assert database.scalar("select value from facts where name = :name", name="b") == "2", (
+        "the transaction was not committed"
+    )
 
 
-def test_errors_of_statements_are_not_those_of_the_file(database: Database) -> None:
+def test_statement_errors_are_not_reported_as_file_errors(database: Database) -> None:
     with database.begin() as connection:
         connection.insert("facts", name="a", value="1")
     with pytest.raises(sqlite3.IntegrityError), database.begin() as connection:
@@ -61,7 +63,7 @@ def test_errors_of_statements_are_not_those_of_the_file(database: Database) -> N
 
 
 def test_threads_share_connections(database: Database) -> None:
-    """Each takes one, and there may be none left when it does."""
+    """Each thread takes one connection, and there may be none left."""
     errors: list[BaseException] = []
 
     def ask(number: int) -> None:

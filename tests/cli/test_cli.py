@@ -93,7 +93,7 @@ def test_a_syntax_error_shows_the_place() -> None:
         ("delete nobody;", "nobody"),
     ],
 )
-def test_other_errors_end_with_one(statements: str, reason: str) -> None:
+def test_other_errors_exit_with_one(statements: str, reason: str) -> None:
     done = invoke("execute", statements)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.startswith("error: ")
@@ -139,7 +139,7 @@ def test_results_of_a_dropped_query_stay(evaluated: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["explain", "status", "results"])
-def test_an_unknown_home_is_not_made(here: Path, command: str) -> None:
+def test_an_unknown_home_is_not_created(here: Path, command: str) -> None:
     done = invoke(command, "--home", "nowhere")
     assert (done.exit_code, done.stdout) == (1, "")
     assert "error: there is no home at nowhere; choose another with --home" in done.stderr
@@ -172,7 +172,7 @@ def test_a_home_that_is_a_file(here: Path) -> None:
         ("run", "x", "--documents-per-batch", "many"),
     ],
 )
-def test_bad_options_end_with_two(here: Path, arguments: tuple[str, ...]) -> None:
+def test_bad_options_exit_with_two(here: Path, arguments: tuple[str, ...]) -> None:
     done = invoke(*arguments)
     assert done.exit_code == 2
     assert "Usage" in done.stderr

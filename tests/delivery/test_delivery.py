@@ -40,7 +40,7 @@ def numbers(path: str | Path) -> list[int]:
     return [json.loads(line)["output"]["x"] for line in Path(path).read_text(encoding="utf-8").splitlines()]
 
 
-def test_append_writes_one_line_a_result(weir: Weir) -> None:
+def test_append_writes_one_line_per_result(weir: Weir) -> None:
     weir.execute(ALL.format(name="a", action="append 'deep/box.jsonl'") + ALL.format(name="b", action="jsonl 'other'"))
     publish(weir, 1, 2)
     publish(weir, 3)
@@ -50,7 +50,7 @@ def test_append_writes_one_line_a_result(weir: Weir) -> None:
     assert weir.letters() == []
 
 
-def test_queries_that_do_the_same_are_one_delivery(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_with_the_same_action_are_one_delivery(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
     delivered: list[int] = []
     whole = Append.deliver
     monkeypatch.setattr(Append, "deliver", lambda self, some: (delivered.append(len(some)), whole(self, some)))
@@ -84,7 +84,7 @@ def test_dying_while_appending_delivers_once(weir: Weir, written: str, monkeypat
     assert numbers("box") == [1, 2, 3]
 
 
-def test_a_failed_append_leaves_no_torn_line_and_is_tried_again(
+def test_a_failed_append_leaves_no_partial_line_and_is_retried(
     weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weir.execute(ALL.format(name="a", action="append 'box'"))
@@ -104,7 +104,7 @@ def test_a_failed_append_leaves_no_torn_line_and_is_tried_again(
     assert "no space left" in str(letter.error)
     monkeypatch.setattr(Append, "deliver", whole)
     publish(weir, 3)
-    assert Path("box").read_text() == "", "the pause is not over, and order is kept"
+    assert Path("box").read_text() == "", "the pause has not ended, and order is kept"
     clock.advance(1)
     weir.step()
     assert numbers("box") == [1, 2, 3]
@@ -122,7 +122,7 @@ def test_rewind_truncates_and_never_lengthens(tmp_path: Path) -> None:
     assert (target.position(), len(target.path.read_text().splitlines())) == (position, 1)
 
 
-def test_call_goes_on_where_it_failed(weir: Weir, clock: Clock) -> None:
+def test_call_resumes_where_it_failed(weir: Weir, clock: Clock) -> None:
     seen: list[int] = []
     broken = [True]
 
@@ -135,7 +135,7 @@ def test_call_goes_on_where_it_failed(weir: Weir, clock: Clock) -> None:
     weir.action("take", take)
     weir.execute(ALL.format(name="a", action="take") + ALL.format(name="b", action="append 'box'"))
     publish(weir, 1, 2, 3)
-    assert (seen, numbers("box")) == ([1], [1, 2, 3]), "what fails stops nobody else"
+    assert (seen, numbers("box")) == ([1], [1, 2, 3]), "a failure stops no other delivery"
     broken[0] = False
     clock.advance(1)
     weir.step()
@@ -213,7 +213,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("action", "word", "reason"), REFUSED, ids=[case[0] for case in REFUSED])
 @pytest.mark.parametrize("statement", ["create query q as select x from R do {}", "subscribe to R output {}"])
-def test_what_cannot_work_is_refused_with_its_place(
+def test_invalid_clauses_are_refused_with_their_position(
     weir: Weir, statement: str, action: str, word: str, reason: str
 ) -> None:
     version = weir.status().version
@@ -248,7 +248,7 @@ def test_the_registry_is_open(weir: Weir) -> None:
         weir.register_action("http", Collector)
 
 
-def test_cost_is_that_of_what_fired(weir: Weir, executed: list[dict[str, Any]]) -> None:
+def test_cost_depends_on_fired_queries_only(weir: Weir, executed: list[dict[str, Any]]) -> None:
     """Reading a commit decodes only the subscriptions of fired queries, however many there are."""
     rows = [{"name": f"n{i}", "i": i} for i in range(3000)]
     weir.register_many("create query $name as select x from R where x = $i do append 'box'", rows)
@@ -260,7 +260,7 @@ def test_cost_is_that_of_what_fired(weir: Weir, executed: list[dict[str, Any]]) 
     assert sum(len(value) if isinstance(value, list) else 1 for value in values) < 1500
 
 
-def test_who_subscribes_later_gets_what_comes_later(weir: Weir) -> None:
+def test_later_subscribers_get_later_results(weir: Weir) -> None:
     weir.execute("create query a as select x from R")
     for value in (1, 2, 3):
         publish(weir, value)

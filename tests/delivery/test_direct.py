@@ -1,4 +1,4 @@
-"""Callbacks begin in the transaction that collects their results: each arrives, in order, even after a crash."""
+"""Callbacks start in the transaction that collects their results: each result arrives, in order, even after a crash."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def committed(weir: Weir, monkeypatch: pytest.MonkeyPatch, *values: int) -> None
 
 
 def looked(weir: Weir) -> list[Delivery]:
-    """The deliveries that begin, without sending them."""
+    """The deliveries that would start now, without sending them."""
     weir._delivery_service._poll()
     return weir._delivery_service.collector.started()
 
 
-def test_what_has_begun_comes_again_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_started_deliveries_are_repeated_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def opened() -> Weir:
         return testing.open(tmp_path / "home")
 
@@ -57,7 +57,7 @@ def test_what_has_begun_comes_again_after_a_crash(tmp_path: Path, monkeypatch: p
         assert in_outbox(weir) == []
 
 
-def test_what_waits_goes_first(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_deliveries_go_first(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a failed delivery, later ones do not take the fast path: they follow it, and none is lost."""
     heard: list[object] = []
     fails = True
@@ -80,7 +80,7 @@ def test_what_waits_goes_first(weir: Weir, clock: Clock, monkeypatch: pytest.Mon
     assert heard == [{"x": 1}, {"x": 2}]
 
 
-def test_a_callback_at_work_gets_what_comes_meanwhile_afterwards(weir: Weir) -> None:
+def test_results_wait_for_a_running_callback(weir: Weir) -> None:
     heard: list[object] = []
     entered, may_go_on = threading.Event(), threading.Event()
 
@@ -176,7 +176,7 @@ def test_subscriptions_are_those_of_the_micro_batch(weir: Weir, monkeypatch: pyt
     assert heard == [("q", {"x": 1}), ("q", {"x": 2}), ("r", {"x": 2}), ("r", {"x": 3})]
 
 
-def test_what_has_begun_is_sent_whatever_fails_behind_it(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_started_deliveries_are_sent_even_if_later_steps_fail(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[object] = []
     weir.action("hear", lambda result: heard.append(result.output))
     weir.execute("create query q as select x from R do hear")
@@ -209,7 +209,7 @@ def test_subscriptions_that_could_not_be_read_are_read_again(weir: Weir, monkeyp
     assert heard == [{"x": 1}]
 
 
-def test_options_are_minded(weir: Weir, clock: Clock) -> None:
+def test_options_are_applied(weir: Weir, clock: Clock) -> None:
     heard: list[object] = []
 
     class Heard:

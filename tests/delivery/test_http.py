@@ -43,7 +43,7 @@ def test_posts_results_as_json(weir: Weir, hooks: Hooks, statement: str) -> None
 
 
 @pytest.mark.parametrize("trouble", [500, 404, 301, "drop"])
-def test_tried_again_under_the_same_key(weir: Weir, clock: Clock, hooks: Hooks, trouble: int | str) -> None:
+def test_retries_have_the_same_key(weir: Weir, clock: Clock, hooks: Hooks, trouble: int | str) -> None:
     weir.execute(f"subscribe to big output http '{hooks.url}'")
     hooks.answer = lambda _: trouble if len(hooks.posted) < 2 else 200
     publish(weir, 7)
@@ -55,7 +55,7 @@ def test_tried_again_under_the_same_key(weir: Weir, clock: Clock, hooks: Hooks, 
     assert weir.letters() == []
 
 
-def test_order_is_kept_and_what_waited_is_one_delivery(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+def test_order_is_kept_and_waiting_results_are_one_delivery(weir: Weir, clock: Clock, hooks: Hooks) -> None:
     weir.execute(f"subscribe to big output http '{hooks.url}'")
     hooks.answer = lambda _: 503
     for value in (7, 8, 9):
@@ -68,7 +68,7 @@ def test_order_is_kept_and_what_waited_is_one_delivery(weir: Weir, clock: Clock,
     assert [len(one.results) for one in hooks.taken] == [1, 2]
 
 
-def test_tried_again_over_a_restart_and_never_once_acknowledged(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+def test_retried_after_a_restart_unless_acknowledged(weir: Weir, clock: Clock, hooks: Hooks) -> None:
     weir.execute(f"subscribe to big output http '{hooks.url}'")
     publish(weir, 6)
     hooks.answer = lambda _: 500
@@ -82,7 +82,7 @@ def test_tried_again_over_a_restart_and_never_once_acknowledged(weir: Weir, cloc
     assert hooks.posted[1].key == hooks.posted[2].key != hooks.posted[0].key
 
 
-def test_many_results_go_in_several_posts_and_go_on_where_they_stopped(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+def test_many_results_take_several_posts_that_resume_after_a_failure(weir: Weir, clock: Clock, hooks: Hooks) -> None:
     weir.execute(f"subscribe to big output http '{hooks.url}'")
     hooks.answer = lambda _: 500 if len(hooks.posted) == 1 else 200
     publish(weir, *range(10, 2510))
@@ -93,7 +93,7 @@ def test_many_results_go_in_several_posts_and_go_on_where_they_stopped(weir: Wei
     assert len({one.key for one in hooks.taken}) == 3
 
 
-def test_the_server_says_when(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+def test_the_server_determines_the_time_of_the_retry(weir: Weir, clock: Clock, hooks: Hooks) -> None:
     weir.execute(f"subscribe to big output http '{hooks.url}'")
     hooks.answer, hooks.headers = (lambda _: 429), {"Retry-After": "120"}
     publish(weir, 7)
@@ -123,7 +123,7 @@ def test_signed_with_a_secret_that_is_not_in_the_statement(
     assert one.headers["webhook-signature"] == f"v1,{digest}"
 
 
-def test_idle_is_not_said_while_results_move(weir: Weir, clock: Clock, hooks: Hooks, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_not_idle_while_results_are_in_flight(weir: Weir, clock: Clock, hooks: Hooks, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     """Each move of results happens between two checks of `is_idle`."""
     weir.execute(f"subscribe to big output http '{hooks.url}'")
     service = weir._delivery_service
@@ -148,33 +148,33 @@ def test_idle_is_not_said_while_results_move(weir: Weir, clock: Clock, hooks: Ho
     monkeypatch.setattr(service, "step", lambda: 0)
     publish(weir, 7)
     monkeypatch.setattr(service.timers, "next", collect_later)
-    assert not service.is_idle(), "it was committed before, and would be collected between two questions"
+    assert not service.is_idle(), "it was committed before, and would be collected between two checks"
     monkeypatch.setattr(service.timers, "next", next_timer)
     monkeypatch.setattr(service.collector, "waiting", collect)
-    assert not service.is_idle(), "it was collected after the first question"
+    assert not service.is_idle(), "it was collected after the first check"
     monkeypatch.setattr(service.outbox, "next_due", claim)
-    assert not service.is_idle(), "it is claimed while the outbox is asked"
+    assert not service.is_idle(), "it is claimed while the outbox is read"
     claiming[0].join()
     assert service._busy
     assert not service.is_idle()
 
 
-def test_a_host_that_fails_is_left_alone(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+def test_a_failing_host_is_not_contacted(weir: Weir, clock: Clock, hooks: Hooks) -> None:
     for i in range(20):
         weir.execute(f"subscribe to big output http '{hooks.url}/{i}'")
     hooks.answer = lambda _: 500
     publish(weir, 7)
-    assert len(hooks.posted) == 8, "as many as a host gets at a time; then the breaker is open"
+    assert len(hooks.posted) == 8, "the maximum per host at a time; then the circuit breaker is open"
     clock.advance(12)
     weir.step()
-    assert len(hooks.posted) == 9, "one tries whether the host is back"
+    assert len(hooks.posted) == 9, "one request tests whether the host is back"
     hooks.answer = lambda _: 200
     clock.advance(60)
     weir.step()
     assert len(hooks.taken) == 20
 
 
-def test_dead_letters_are_listed_and_sent_again(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+def test_dead_letters_are_listed_and_resent(weir: Weir, clock: Clock, hooks: Hooks) -> None:
     weir.execute(f"subscribe to big output http '{hooks.url}'")
     hooks.answer = lambda _: 500
     publish(weir, 7)
@@ -185,14 +185,14 @@ def test_dead_letters_are_listed_and_sent_again(weir: Weir, clock: Clock, hooks:
     assert (letter.feeds, letter.action, letter.error) == (("big",), f"http {hooks.url}", "the server answered 500")
     hooks.answer = lambda _: 200
     publish(weir, 8)
-    assert values(hooks) == [8], "what was given up holds up nobody"
+    assert values(hooks) == [8], "an abandoned delivery blocks no others"
     assert weir.resend() == 1
     weir.step()
     assert (values(hooks), weir.letters()) == ([8, 7], [])
     assert hooks.posted[0].key == hooks.posted[-1].key
 
 
-def test_at_most_so_many_an_hour(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+def test_at_most_n_deliveries_per_hour(weir: Weir, clock: Clock, hooks: Hooks) -> None:
     weir.execute(f"subscribe to big output http '{hooks.url}' at most 2 per hour")
     for value in (6, 7, 8, 9):
         publish(weir, value)
@@ -216,7 +216,7 @@ def test_quiet_hours(weir: Weir, clock: Clock, hooks: Hooks) -> None:
     assert values(hooks) == [7]
 
 
-def test_a_target_that_hangs_delays_nobody(tmp_path: Path, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_target_delays_no_other(tmp_path: Path, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     hooks.answer = lambda one: "hang" if one.path == "/hangs" else 200
     with testing.open(tmp_path / "home") as weir:
@@ -245,7 +245,7 @@ def test_until_idle_waits_for_a_server_that_fails_at_first(tmp_path: Path, hooks
         assert values(hooks) == [1]
 
 
-def test_many_targets_that_hang_delay_nobody(tmp_path: Path, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_hanging_targets_delay_no_others(tmp_path: Path, hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     """There are more of them than senders, more than are examined together, and they are due before the others."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(service, "MAX_SENDERS", 16)
@@ -266,7 +266,7 @@ def test_many_targets_that_hang_delay_nobody(tmp_path: Path, hooks: Hooks, monke
         weir.stop()
 
 
-def test_a_server_that_drips_is_given_up(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dripping_server_times_out(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of its bytes arrives in time, its complete response never does."""
     monkeypatch.setattr(http, "LONGEST", 0.5)
     with dripping_server() as url:
@@ -277,7 +277,7 @@ def test_a_server_that_drips_is_given_up(weir: Weir, clock: Clock, monkeypatch: 
         assert str(letter.error).startswith("ReadTimeout")
 
 
-def test_hosts_that_fail_leave_senders_to_others() -> None:
+def test_failing_hosts_leave_senders_to_others() -> None:
     breaker = CircuitBreaker(16)
     for number in range(30):
         breaker.acquire(f"h{number}")

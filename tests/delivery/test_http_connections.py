@@ -81,9 +81,7 @@ def test_a_connection_that_the_server_has_closed_is_not_used() -> None:
 
 
 @pytest.mark.parametrize("begun", [b"Content-Length: 9\r\n\r\nok", b"Transfer-Encoding: chunked\r\n\r\n9\r\nok"])
-def test_what_is_acknowledged_stays_so_where_the_answer_does_not_end(
-    begun: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_acknowledged_even_if_the_response_does_not_end(begun: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_connections, "LINGER", 0.05)
 
     def serve(connection: socket.socket, _: int) -> None:
@@ -96,17 +94,17 @@ def test_what_is_acknowledged_stays_so_where_the_answer_does_not_end(
         assert len(accepted) == 2
 
 
-def test_what_a_url_says_is_sent() -> None:
-    asked: list[bytes] = []
+def test_urls_are_sent_as_written() -> None:
+    received: list[bytes] = []
 
     def serve(connection: socket.socket, _: int) -> None:
-        asked.append(connection.recv(10_000))
+        received.append(connection.recv(10_000))
         connection.sendall(OK)
 
     with server(serve) as (url, _):
         post(HttpConnections(Guard(), 600.0), url.replace("://", "://me:a%20b@") + "/ä b?x=1&y=ü")
-    assert asked[0].startswith(b"POST /%C3%A4%20b?x=1&y=%C3%BC HTTP/1.1\r\n")
-    assert b"\r\nAuthorization: Basic bWU6YSBi\r\n" in asked[0]
+    assert received[0].startswith(b"POST /%C3%A4%20b?x=1&y=%C3%BC HTTP/1.1\r\n")
+    assert b"\r\nAuthorization: Basic bWU6YSBi\r\n" in received[0]
 
 
 def test_the_guard_is_asked_for_each_connection() -> None:
@@ -131,7 +129,7 @@ def test_lanes_send_a_few_at_a_time_and_give_back_what_is_behind_a_failure() -> 
     assert lanes.take() == [delivery(101)], "there is room again"
 
 
-def test_failures_of_deliveries_under_way_together_count_as_one_pause() -> None:
+def test_concurrent_failures_count_as_one_pause() -> None:
     breaker, now = CircuitBreaker(128), 1_000.0
     for _ in range(2 * PER_HOST):
         breaker.acquire("h")
@@ -145,7 +143,7 @@ def test_failures_of_deliveries_under_way_together_count_as_one_pause() -> None:
     assert breaker.open_until("h", until + 1) is not None, "the pause grows with the next failure"
 
 
-def test_a_host_that_fails_on_the_way_gets_each_once(tmp_path: Path, hooks: Hooks) -> None:
+def test_a_host_that_fails_midway_gets_each_delivery_once(tmp_path: Path, hooks: Hooks) -> None:
     """After some responses, none arrives for a while: prefetched deliveries are released instead of tried in vain."""
     failing = threading.Event()
 

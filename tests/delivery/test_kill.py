@@ -58,8 +58,8 @@ def test_killed_while_it_delivers(tmp_path: Path, hooks: Hooks, mailbox: Mailbox
             running.wait()
     assert requests == len(hooks.posted) > max(KILLED_AT)
     assert posted(hooks) == sent, "in order, each once"
-    assert len(taken) == len(set(taken)), "nothing that was acknowledged is sent again"
-    assert {one.key for one in hooks.posted} == set(taken), "what was not acknowledged came under the same key"
+    assert len(taken) == len(set(taken)), "no acknowledged delivery is repeated"
+    assert {one.key for one in hooks.posted} == set(taken), "unacknowledged deliveries are repeated with the same key"
     assert [json.loads(line)["output"]["x"] for line in box.read_text().splitlines()] == sent
     text = "".join(str(mail.get_body(("plain",)).get_content()) for mail in mailbox.mails)  # type: ignore[union-attr]
     assert {int(line.removeprefix("x: ")) for line in text.split("\r\n") if line} == set(sent)

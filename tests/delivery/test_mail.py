@@ -62,7 +62,7 @@ def test_mailto_as_the_paper_writes_it(weir: Weir, mailbox: Mailbox) -> None:
     assert {mail["Subject"] for mail in mailbox.mails} == {"intel: 99", "same: 99"}
 
 
-def test_tried_again_with_the_same_message_id(weir: Weir, clock: Clock, mailbox: Mailbox) -> None:
+def test_retries_have_the_same_message_id(weir: Weir, clock: Clock, mailbox: Mailbox) -> None:
     weir.execute("subscribe to big output mail 'me@example.org'")
     mailbox.refuse = ["451 try again later", "421 busy"]
     publish(weir, 7)
@@ -82,7 +82,7 @@ def test_an_address_that_the_server_refuses_is_a_dead_letter(weir: Weir, mailbox
     assert (letter.attempts, letter.error) == (1, "550 no such user")
 
 
-def test_no_server_is_set(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_mail_server(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FISHWEIR_SMTP", raising=False)
     weir.execute("subscribe to big output mail 'me@example.org'")
     publish(weir, 7)
@@ -125,7 +125,7 @@ def test_encrypted_and_with_a_password(
         assert len(box.mails) == 1
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(
+def test_an_untrusted_certificate_is_refused(
     weir: Weir, certified: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")

@@ -22,7 +22,7 @@ def rows(count: int) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("remembered", [0, 1_000])
-def test_each_result_comes_once_and_in_order(
+def test_each_result_is_delivered_once_and_in_order(
     weir: testing.Weir, monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
     monkeypatch.setattr(
@@ -38,7 +38,7 @@ def test_each_result_comes_once_and_in_order(
     assert len(lines) == 4 + 13 + 1 + 20 + 20
 
 
-def test_lines_are_what_results_write(weir: testing.Weir) -> None:
+def test_lines_match_the_json_of_results(weir: testing.Weir) -> None:
     weir.execute("""
         create stream B;
         create query pairs as B//a->x1[.//k->x2] JOIN{x2=x4, 100} B//b->x3[.//k->x4] do append 'pairs.jsonl';
@@ -49,7 +49,7 @@ def test_lines_are_what_results_write(weir: testing.Weir) -> None:
     assert Path("pairs.jsonl").read_text() == "".join(f"{result.to_json()}\n" for result in weir.results())
 
 
-def test_columns_are_written_as_results_write_them(weir: testing.Weir) -> None:
+def test_columns_are_written_like_single_results(weir: testing.Weir) -> None:
     """Texts constructed in columns, for two names of one query, equal those of the results one by one."""
     weir.execute("""
         create stream T (x int, name string, y double);

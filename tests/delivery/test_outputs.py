@@ -34,7 +34,7 @@ FILES = [("rss 'f'", "rss20"), ("atom 'f'", "atom10"), ("file 'f.rss'", "rss20")
 
 
 @pytest.mark.parametrize(("output", "version"), FILES)
-def test_feeds_that_readers_take(feed: Weir, output: str, version: str) -> None:
+def test_feeds_that_readers_accept(feed: Weir, output: str, version: str) -> None:
     feed.execute(f"subscribe to F output {output}")
     items(feed, "a", "b")
     items(feed, "c")
@@ -48,7 +48,7 @@ def test_feeds_that_readers_take(feed: Weir, output: str, version: str) -> None:
     assert all(entry.get("published_parsed") or entry.get("updated_parsed") for entry in read.entries)
 
 
-def test_a_json_feed(feed: Weir) -> None:
+def test_json_feed_output(feed: Weir) -> None:
     feed.execute("subscribe to F output jsonfeed 'f.json'")
     items(feed, "a")
     items(feed, "b")
@@ -60,7 +60,7 @@ def test_a_json_feed(feed: Weir) -> None:
     ]
 
 
-def test_feeds_have_what_their_specifications_ask_for(weir: Weir) -> None:
+def test_feeds_conform_to_their_specifications(weir: Weir) -> None:
     """Also for results without a title and a link, in a second delivery that reads the file of the first."""
     weir.execute("; ".join(f"subscribe to big output {name} 'f.{name}'" for name in ("rss", "atom", "jsonfeed")))
     for value in (7, 8):
@@ -115,7 +115,7 @@ SHEET = """<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/T
         ("xml", "<t><xsl:value-of select='item/title'/></t>", "<t>a &amp; more</t>"),
     ],
 )
-def test_stylesheets_make_text_html_and_xml(feed: Weir, hooks: Hooks, method: str, body: str, made: str) -> None:
+def test_stylesheets_produce_text_html_and_xml(feed: Weir, hooks: Hooks, method: str, body: str, made: str) -> None:
     Path("x.xsl").write_text(SHEET.format(method=method, body=body))
     feed.execute(
         f"subscribe to F apply 'x.xsl' output http '{hooks.url}'; subscribe to F apply 'x.xsl' output file 'f'"
@@ -125,7 +125,7 @@ def test_stylesheets_make_text_html_and_xml(feed: Weir, hooks: Hooks, method: st
     assert Path("f").read_text() == f"{made}\n"
 
 
-def test_a_stylesheet_reaches_no_file(feed: Weir, hooks: Hooks) -> None:
+def test_a_stylesheet_cannot_read_files(feed: Weir, hooks: Hooks) -> None:
     Path("secret.xml").write_text("<secret>42</secret>")
     Path("x.xsl").write_text(SHEET.format(method="text", body="<xsl:value-of select=\"document('secret.xml')\"/>"))
     feed.execute(f"subscribe to F apply 'x.xsl' output http '{hooks.url}'")

@@ -33,7 +33,7 @@ def publish(weir: Weir, *values: int) -> None:
     weir.step()
 
 
-def test_the_rest_is_delivered_and_the_letter_names_the_result(weir: Weir, hooks: Hooks) -> None:
+def test_the_rest_is_delivered_and_the_dead_letter_names_the_result(weir: Weir, hooks: Hooks) -> None:
     Path("x.xsl").write_text(SHEET.format(bad=0))
     weir.execute(
         f"subscribe to big apply 'x.xsl' output file 'f'; subscribe to big apply 'x.xsl' output http '{hooks.url}'"
@@ -52,7 +52,7 @@ def test_the_rest_is_delivered_and_the_letter_names_the_result(weir: Weir, hooks
     assert all("no threes" in reason for _, _, reason in named)
 
 
-def test_a_letter_is_resent_by_itself(weir: Weir, sheet: Path) -> None:
+def test_a_dead_letter_is_resent_individually(weir: Weir, sheet: Path) -> None:
     weir.execute("subscribe to big apply 'x.xsl' output file 'f'")
     publish(weir, 6, 7, 8, 9)
     first, second = weir.dead_letters()
@@ -69,7 +69,7 @@ def test_a_letter_is_resent_by_itself(weir: Weir, sheet: Path) -> None:
     assert weir.letters() == []
 
 
-def test_letters_survive_a_restart(tmp_path: Path, weir: Weir, sheet: Path, clock: Clock) -> None:
+def test_dead_letters_survive_a_restart(tmp_path: Path, weir: Weir, sheet: Path, clock: Clock) -> None:
     weir.execute("subscribe to big apply 'x.xsl' output file 'f'")
     publish(weir, 6, 7)
     weir.close()

@@ -31,7 +31,7 @@ def note(into: list[tuple[float, list[int]]], now: float, values: Sequence[int])
 
 @dataclass
 class Going:
-    """One path of results to a target in the model."""
+    """A route of results to a target in the model."""
 
     target: str
     low: int

@@ -30,7 +30,7 @@ def values(hooks: Hooks) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("begin", ["subscribe to big output", "create query b2 as select x from R where x > 5 do"])
-def test_every_takes_what_came_since_the_last_firing(weir: Weir, clock: Clock, hooks: Hooks, begin: str) -> None:
+def test_every_delivers_the_results_since_the_last_time(weir: Weir, clock: Clock, hooks: Hooks, begin: str) -> None:
     weir.execute(f"{begin} http '{hooks.url}' every 1 hour")
     publish(weir, 6)
     publish(weir, 7)
@@ -41,14 +41,14 @@ def test_every_takes_what_came_since_the_last_firing(weir: Weir, clock: Clock, h
     at(weir, clock, 1000 + 2 * HOUR)
     publish(weir, 1)
     at(weir, clock, 1000 + 3 * HOUR)
-    assert values(hooks) == [[6, 7]], "nothing new, nothing fires"
+    assert values(hooks) == [[6, 7]], "without new results, nothing is delivered"
     publish(weir, 8)
     at(weir, clock, 1000 + 4 * HOUR)
     assert values(hooks) == [[6, 7], [8]]
-    assert len(list(weir.results("big"))) == 3, "results are there at once, with their own times"
+    assert len(list(weir.results("big"))) == 3, "results are available at once, with their own times"
 
 
-def test_intervals_share_what_was_found(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+def test_intervals_share_results(weir: Weir, clock: Clock, hooks: Hooks) -> None:
     weir.execute(f"subscribe to big output http '{hooks.url}/w' every 2 hours")
     weir.execute(f"subscribe to big output http '{hooks.url}/m' every 3 hours")
     for hour in range(1, 7):
@@ -70,7 +70,7 @@ def test_a_sleeping_machine_fires_once_and_late(weir: Weir, clock: Clock, hooks:
         again.step()
         publish(again, 7)
         at(again, clock, clock.now + 500)
-        assert values(hooks) == [[6], [7]], "the next due time is one of the old grid"
+        assert values(hooks) == [[6], [7]], "the next due time is on the old grid"
 
 
 def test_a_clock_that_is_set_back_delays_by_one_interval_at_most(weir: Weir, clock: Clock, hooks: Hooks) -> None:
@@ -104,7 +104,7 @@ def test_start_of_a_subscription(weir: Weir, clock: Clock, hooks: Hooks) -> None
 
 
 @pytest.mark.parametrize("begin", ["subscribe to big output", "create query b as select x from R do"])
-def test_what_expires_delivers_what_it_has(weir: Weir, clock: Clock, hooks: Hooks, begin: str) -> None:
+def test_expiring_delivers_the_remaining_results(weir: Weir, clock: Clock, hooks: Hooks, begin: str) -> None:
     weir.execute(f"{begin} http '{hooks.url}' every 1 day expire in 2 hours")
     publish(weir, 6)
     clock.advance(3 * HOUR)
@@ -115,7 +115,7 @@ def test_what_expires_delivers_what_it_has(weir: Weir, clock: Clock, hooks: Hook
     assert values(hooks) == [[6]]
 
 
-def test_who_unsubscribes_hears_no_more(weir: Weir, clock: Clock, hooks: Hooks) -> None:
+def test_no_results_after_unsubscribing(weir: Weir, clock: Clock, hooks: Hooks) -> None:
     weir.execute(f"subscribe to big output http '{hooks.url}' every 1 hour")
     publish(weir, 6)
     weir.execute("unsubscribe from big")

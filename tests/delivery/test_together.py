@@ -32,7 +32,9 @@ def minute(weir: Weir, clock: Clock, *values: int) -> None:
     weir.step()
 
 
-def test_each_gets_what_came_since_its_last_time(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_file_gets_the_results_since_its_last_delivery(
+    weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sending_files, "MOST", 5)
     assert weir.register_many(MANY, ROWS) == len(ROWS)
     for value in range(10, 16):
@@ -41,7 +43,7 @@ def test_each_gets_what_came_since_its_last_time(weir: Weir, clock: Clock, monke
     assert not weir.letters()
 
 
-def test_what_is_shared_is_written_as_text_once(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_results_are_serialized_once(weir: Weir, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[bytes] = []
     whole = Append.write
     monkeypatch.setattr(Append, "write", lambda self, text: (written.append(text), whole(self, text))[1])
@@ -51,7 +53,7 @@ def test_what_is_shared_is_written_as_text_once(weir: Weir, clock: Clock, monkey
     assert len({id(text) for text in written}) == 1
 
 
-def test_files_that_fail_hold_up_no_others(weir: Weir, clock: Clock) -> None:
+def test_failing_files_delay_no_others(weir: Weir, clock: Clock) -> None:
     weir.register_many(MANY, [{**row, "minutes": 1} for row in ROWS])
     Path("boxes/3").mkdir(parents=True)
     minute(weir, clock, 7)
@@ -64,7 +66,7 @@ def test_files_that_fail_hold_up_no_others(weir: Weir, clock: Clock) -> None:
     assert boxes() == [[7] for _ in ROWS]
 
 
-def test_what_may_hang_is_sent_by_itself(weir: Weir, clock: Clock) -> None:
+def test_targets_that_may_hang_are_sent_individually(weir: Weir, clock: Clock) -> None:
     """Opening a pipe blocks until there is a reader."""
     weir.register_many(MANY, [{**row, "minutes": 1} for row in ROWS])
     Path("boxes").mkdir()
@@ -128,7 +130,7 @@ def stored(weir: Weir) -> list[tuple[object, ...]]:
         return [tuple(row) for row in connection.execute(wanted)]
 
 
-def test_files_of_a_network_are_sent_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_on_network_mounts_are_sent_individually(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tmp_path / "mounts"
     table.write_text(
         f"a / ext4 rw 0 0\nb {tmp_path}/far\\040away nfs4 rw 0 0\nc {tmp_path}/far\\040away/near tmpfs rw 0 0\n"

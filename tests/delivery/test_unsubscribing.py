@@ -97,7 +97,7 @@ def test_waiting_and_paused_mails_are_not_sent_either(weir: Weir, clock: Clock, 
     assert (len(mailbox.mails), weir.letters(), weir.subscriptions()) == (1, [], [])
 
 
-def test_a_catalog_that_cannot_be_written_now(weir: Weir) -> None:
+def test_a_catalog_that_is_temporarily_not_writable(weir: Weir) -> None:
     def fail(token: str) -> None:
         raise CannotWrite(28, "the disk is full")
 
@@ -145,7 +145,7 @@ def test_bad_requests_change_nothing(
 
 
 @pytest.mark.parametrize("length", ["", "-1", "many", "99999999999999999999"])
-def test_lengths_that_are_none(service: str, length: str) -> None:
+def test_invalid_content_lengths(service: str, length: str) -> None:
     parts = urlsplit(service)
     with socket.create_connection((str(parts.hostname), parts.port or 0), timeout=600) as connection:
         head = f"POST /unsubscribe/abcdefghijkl HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n"
@@ -173,7 +173,7 @@ def test_slow_clients_are_cut_off(service: str, monkeypatch: pytest.MonkeyPatch)
                 thread.start()
             try:
                 while connection.recv(1000):
-                    """It answers with an error or nothing, and closes."""
+                    """It responds with an error or nothing, and closes."""
             except ConnectionError:
                 pass
             ended.set()
@@ -182,7 +182,7 @@ def test_slow_clients_are_cut_off(service: str, monkeypatch: pytest.MonkeyPatch)
     assert ask("GET", f"{service}/unsubscribe/abcdefghijkl")[0] == 404
 
 
-def test_at_most_so_many_connections(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_connections_is_limited(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = urlsplit(service)
     place = str(parts.hostname), parts.port or 0
     held = [socket.create_connection(place, timeout=600) for _ in range(unsubscribing.MAX_CONNECTIONS)]
@@ -235,7 +235,7 @@ def test_the_job_answers_while_it_runs(weir: Weir, mailbox: Mailbox, monkeypatch
         ask("GET", link(mailbox.mails[0]))
 
 
-def test_addresses_that_cannot_work(weir: Weir, service: str) -> None:
+def test_invalid_addresses(weir: Weir, service: str) -> None:
     for at, reason in (("x", "not an address"), ("h:70000", "not an address"), (service[7:], "cannot listen on")):
         with pytest.raises(QueryError, match=reason):
             weir.run(until_idle=True, unsubscribe_at=at)

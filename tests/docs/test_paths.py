@@ -16,13 +16,13 @@ MAPS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 
 
 def exists(name: str) -> bool:
-    """In the package, by its whole path or the end of it, or from the root of the repository."""
+    """Whether a name is a path, or the end of a path, in the package, or a path from the root of the repository."""
     place = name.rstrip("/")
     return (ROOT / name).exists() or any(f"/{known}".endswith(f"/{place}") for known in PLACES)
 
 
 @pytest.mark.parametrize("page", MAPS, ids=named)
-def test_every_file_and_folder_is_there(page: Path) -> None:
+def test_every_file_and_folder_exists(page: Path) -> None:
     found = re.findall(r"`([\w/]+(?:\.py|\.lark|/))`", page.read_text(encoding="utf-8"))
     assert len(found) > 10
     assert [name for name in found if name not in IN_A_HOME and not exists(name)] == []
@@ -30,7 +30,7 @@ def test_every_file_and_folder_is_there(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [*PAGES, MAPS[0]], ids=named)
 def test_every_link_leads_somewhere(page: Path) -> None:
-    """As somebody reads the repository; those of the site are checked by `make docs`."""
+    """Checks the links in the repository; `make docs` checks those of the site."""
     prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", prose)
     assert [link for link in links if not (page.parent / link).exists()] == []

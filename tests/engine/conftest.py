@@ -1,4 +1,4 @@
-"""Costs by which engine tests shed: fixed ones, so that a test decides the same on any machine."""
+"""Fixed costs for the engine tests of shedding, so that a test makes the same decisions on any machine."""
 
 from __future__ import annotations
 

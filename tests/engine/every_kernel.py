@@ -1,7 +1,7 @@
-"""One home with queries of every kind, enough of each that the strategies for many queries are used; run by name:
+"""A home with queries of every kind, enough of each for the strategies for many queries. Run it by name:
 
 python -m tests.engine.every_kernel HOME            prints the kernels that had to be compiled
-python -m tests.engine.every_kernel HOME record     adds what it called to evaluate/kernels.txt
+python -m tests.engine.every_kernel HOME record     adds the called kernels to evaluate/kernels.txt
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results as short tuples, and XML and files to make them of."""
+"""Results as short tuples, and XML documents and files for tests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def only(items: Iterable[Any]) -> Any:
 
 
 def aside(weir: Weir, stream: str | None = None) -> dict[str, str]:
-    """Reasons by document; the counts of the status must agree with the list."""
+    """Reasons by document. The counts in the status must agree with the list."""
     found = weir.set_aside(stream)
     counted = weir.status().set_aside if stream is None else weir.status().streams[stream].set_aside
     assert counted == len(found)
@@ -48,7 +48,7 @@ def aside(weir: Weir, stream: str | None = None) -> dict[str, str]:
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 600.0) -> None:
-    """Waits until a condition holds; fails when it does not in time."""
+    """Waits until a condition holds; fails if it does not hold in time."""
     ends = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends, f"not within {seconds:g} s"

@@ -45,7 +45,7 @@ def test_fires_when_the_watermark_has_passed_the_window(weir: Weir) -> None:
 
 
 @pytest.mark.parametrize(("time", "fires"), [(10, True), (10.5, False), (15, False), (15.5, True)])
-def test_what_follows_lies_within_the_window(weir: Weir, time: float, fires: bool) -> None:
+def test_only_documents_within_the_window_count(weir: Weir, time: float, fires: bool) -> None:
     declare(weir)
     weir.execute(f"create query gone as {SAME_KEY}")
     weir.publish("S", [document("b", time, 1), document("a", 10, 1), document("c", 100, 0)])
@@ -83,8 +83,8 @@ def test_a_prompt_stream_needs_no_later_item(tmp_path: Path) -> None:
         assert found(weir, "down") == [(["beats-2"], 1030.0), (["beats-3"], 1050.0)]
 
 
-def test_an_idle_stream_holds_it_up_no_longer_than_that(tmp_path: Path) -> None:
-    """B is never prompt and goes quiet: what it may still bring is known once it counts as idle."""
+def test_an_idle_stream_delays_results_only_until_it_counts_as_idle(tmp_path: Path) -> None:
+    """B is never prompt and becomes idle: only once it counts as idle, no more documents are expected from it."""
     clock = testing.Clock(10_000.0)
     with testing.open(tmp_path / "home", clock=clock, idle_after=500.0) as weir:
         weir.execute("create stream A (k int, t double) timestamp t; create stream B (k int, t double) timestamp t")
@@ -100,7 +100,7 @@ def test_an_idle_stream_holds_it_up_no_longer_than_that(tmp_path: Path) -> None:
         assert found(weir, "gone") == [(["A-1"], 10_050.0)]
 
 
-def test_explain_says_what_must_not_follow(weir: Weir) -> None:
+def test_explain_shows_what_must_not_follow(weir: Weir) -> None:
     declare(weir)
     weir.execute(f"create query gone as {SAME_KEY}")
     shown = weir.explain("gone")
@@ -123,7 +123,7 @@ def test_chains_before_and_behind(weir: Weir) -> None:
     assert outputs["before"] == [f"<result>{document('a', 1, 2)}{document('b', 3, 2)}</result>"]
 
 
-def test_dropping_the_query_drops_what_was_there_for_it(weir: Weir) -> None:
+def test_dropping_the_query_drops_its_auxiliary_queries(weir: Weir) -> None:
     declare(weir)
     weir.execute(f"create query one as {SAME_KEY}; create query two as {SAME_KEY} do append 'x.jsonl'")
     weir.drop("one")
@@ -147,7 +147,7 @@ rows = st.lists(st.tuples(st.sampled_from("ababc"), st.integers(0, 25), st.integ
 @st.examples(25)
 @given(rows, st.lists(st.integers(1, 4), min_size=1, max_size=6), st.sets(st.integers(0, 13)))
 def test_equal_to_the_definition_however_it_arrives(some: list[Row], cuts: list[int], restarts: set[int]) -> None:
-    """Each item comes at most LATE behind the newest before it; cut at random, opened again in between."""
+    """Each item is at most LATE behind the newest before it. Batches are cut at random, and the home is reopened."""
     arrived, front = list[Row](), 0
     for kind, time, key in some:
         arrived.append((kind, max(time, front - LATE), key))

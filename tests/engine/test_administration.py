@@ -63,7 +63,7 @@ def test_listing_and_searching(weir: Weir) -> None:
     assert [one.feed for one in weir.subscriptions("every 1 hour")] == ["F"]
 
 
-def test_a_paused_query_gives_nothing_and_goes_on(weir: Weir) -> None:
+def test_a_paused_query_has_no_results_until_it_resumes(weir: Weir) -> None:
     publish(weir, 6)
     weir.pause("big")
     assert str(weir.status("big")).startswith("query big: paused, 1 results")
@@ -93,7 +93,7 @@ def test_a_paused_query_gives_nothing_and_goes_on(weir: Weir) -> None:
     weir.execute("create query big as select x from R")
 
 
-def test_a_query_that_waits_may_be_paused(weir: Weir, clock: Clock) -> None:
+def test_a_query_that_has_not_started_may_be_paused(weir: Weir, clock: Clock) -> None:
     weir.pause("small")
     weir.resume("small")
     publish(weir, 1)
@@ -135,7 +135,7 @@ def test_replacing_and_dropping_a_subscription(weir: Weir, clock: Clock) -> None
     assert weir.subscriptions("other") == []
 
 
-def test_other_times_with_other_actions(weir: Weir, clock: Clock) -> None:
+def test_replacing_actions_and_their_times(weir: Weir, clock: Clock) -> None:
     weir.act("big", "do append 'one' every 1 hour expire in 2 hours")
     with pytest.raises(QueryError, match="the start cannot be changed"):
         weir.act("big", "do append 'one' start in 1 hour")
@@ -192,7 +192,7 @@ def test_replacing_keeps_results_and_subscriptions(weir: Weir) -> None:
     assert weir.replace("create feed F from R where [x > 3]") == "F"
 
 
-def test_other_actions(weir: Weir, clock: Clock) -> None:
+def test_replacing_actions(weir: Weir, clock: Clock) -> None:
     weir.act("big", "do append 'one' do append 'two' every 1 hour")
     publish(weir, 6)
     assert (lines("big"), lines("one"), lines("box")) == (0, 0, 1)

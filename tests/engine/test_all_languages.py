@@ -1,4 +1,4 @@
-"""Queries of every language come and go while documents and tuples flow; all as the oracle says."""
+"""Queries of every language are added and dropped while documents and tuples arrive; results equal the oracle's."""
 
 from __future__ import annotations
 

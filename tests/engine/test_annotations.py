@@ -160,7 +160,7 @@ QUERIES = """
 
 
 def test_equal_to_the_oracle_over_restarts(tmp_path):
-    """Four micro-batches, the home closed after each; some items late; what each publication finds there."""
+    """Four micro-batches, with the home closed after each and some items late."""
     pick, arrived = random.Random(7), []
     home = tmp_path / "home"
     with testing.open(home) as weir:
@@ -195,8 +195,8 @@ def _random(pick: random.Random, batch: int) -> tuple[str, float]:
     return f"<item><title>{title}</title>{link}</item>", float(batch * 4 + pick.randint(0, 5))
 
 
-def test_or_not_and_constants_in_the_condition_of_a_join(weir):
-    """An item must meet something by one of the parts, and is annotated with all that it meets by any, once."""
+def test_join_conditions_with_or_not_and_constants(weir):
+    """An item must match by one of the parts, and is annotated once with everything that matches by any part."""
     weir.execute(STREAMS.format("A", "B", "C"))
     weir.execute("""
         create feed Either from A as $x join last 3 hours on (B | C)
@@ -222,7 +222,8 @@ def test_or_not_and_constants_in_the_condition_of_a_join(weir):
 
 
 def test_windows_share_the_state_of_other_joins(weir):
-    """One file of state, one section: what only a window of items needs stays, what only the pair join does goes."""
+    """One section of one state file: it keeps what a window of items needs, and drops what only the pair join
+    needed."""
     weir.execute("create stream A; create stream B")
     weir.execute("B//item[title->x] JOIN{x = y, 5} A//item[title->y] publish Pairs")
     weir.execute("""create feed Noted from A as $a join last 2 items on B as $b
@@ -246,7 +247,7 @@ def test_windows_share_the_state_of_other_joins(weir):
 
 
 def test_each_query_has_its_own_window(weir):
-    """Queries that differ in their windows are one table, also through views with constants of their own."""
+    """Queries that differ only in their windows form one table, also through views with their own constants."""
     weir.execute(STREAMS.format("A", "B", "C"))
     weir.execute("""
         create feed Seen from A join last 2 items on B with [title = window.title] where [description contains 'Muse'];

@@ -1,4 +1,4 @@
-"""A query whose start lies in the past has the results that it would have had since then, each once."""
+"""A query whose start is in the past has all results since then, each once."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ LATER = "create query late as select x from R where x > 2 start '1970-01-01T00:1
 
 
 @pytest.mark.parametrize("before", [0, 2, 4])
-def test_results_since_the_start_then_live(timed: testing.Weir, clock: testing.Clock, before: int) -> None:
-    """However much had been evaluated when the query came."""
+def test_results_since_the_start_and_then_live(timed: testing.Weir, clock: testing.Clock, before: int) -> None:
+    """Regardless of how much had been evaluated when the query was registered."""
     some = (5, 1, 6, 7)  # they arrive at 1,010 to 1,040
     arrive(timed, clock, *some[:before])
     timed.run(until_idle=True)
@@ -51,7 +51,7 @@ def test_results_since_the_start_then_live(timed: testing.Weir, clock: testing.C
     assert sorted(values(timed, "late")) == expected
 
 
-def test_over_restarts_nothing_comes_twice(timed: testing.Weir, clock: testing.Clock, tmp_path: Path) -> None:
+def test_restarts_repeat_no_result(timed: testing.Weir, clock: testing.Clock, tmp_path: Path) -> None:
     arrive(timed, clock, 5, 6, 7)
     timed.run(until_idle=True)
     timed.execute(LATER)
@@ -69,7 +69,7 @@ def test_over_restarts_nothing_comes_twice(timed: testing.Weir, clock: testing.C
     timed.close()
 
 
-def test_actions_get_them_too(timed: testing.Weir, clock: testing.Clock) -> None:
+def test_actions_get_backfilled_results(timed: testing.Weir, clock: testing.Clock) -> None:
     arrive(timed, clock, 5, 6)
     timed.run(until_idle=True)
     timed.execute(f"{LATER} do append 'late.jsonl'")
@@ -93,7 +93,7 @@ def test_documents_of_every_kind(timed: testing.Weir, clock: testing.Clock) -> N
     assert found == {"path": [["S-1"], ["S-2"]], "tree": [["S-2"]], "words": [["S-1"]]}
 
 
-def test_beside_the_job(spark_weir: Weir) -> None:
+def test_backfill_while_the_job_runs(spark_weir: Weir) -> None:
     spark_weir.execute("create stream R (x int)")
     spark_weir.publish("R", [{"x": x} for x in range(10)])
     spark_weir.run(until_idle=True)

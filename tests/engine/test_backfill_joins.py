@@ -1,4 +1,4 @@
-"""Joins whose start lies in the past: the results over all that arrived since then, each once, whatever happens."""
+"""Joins whose start is in the past: all results over documents since then, each once, whatever happens."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def expected(name: str, items: Sequence[Item]) -> Found:
 
 
 def noted(items: Sequence[Item]) -> Found:
-    """What is in the window of five seconds when an item arrives."""
+    """The items in the window of five seconds when an item arrives."""
     found = []
     for item in of(items, "A"):
         there = [other for other in of(items, "B") if other.arrived <= item.arrived and other.key == item.key]
@@ -110,7 +110,7 @@ def shown(weir: Weir, name: str) -> Found:
 
 
 class History:
-    """Random arrivals, micro-batches, pauses and restarts. Items come in order, or up to LATE seconds late."""
+    """Random arrivals, micro-batches, pauses and restarts. Items arrive in order, or up to LATE seconds late."""
 
     def __init__(self, home: Path, seed: int) -> None:
         self.draw, self.home, self.clock = random.Random(seed), home, testing.Clock(BEGAN)
@@ -160,7 +160,7 @@ class History:
             self.clock.advance(0.5)
 
     def register(self) -> list[Item]:
-        """Registers the queries, with a start in the past; the items that they see so far."""
+        """Registers the queries, with a start in the past. Returns the items that they see so far."""
         start, seen = 0.0, list(self.items)
         if self.draw.random() < 0.7:  # else some of what arrived before waits, and is seen whatever the start is
             self.weir.run(until_idle=True)
@@ -199,7 +199,7 @@ def test_equal_to_the_definition(tmp_path: Path, seed: int) -> None:
     history.weir.close()
 
 
-def test_the_job_takes_over_once_nothing_before_it_can_be_joined(tmp_path: Path) -> None:
+def test_the_job_takes_over_once_earlier_documents_cannot_join(tmp_path: Path) -> None:
     with testing.open(tmp_path / "home", clock=testing.Clock(BEGAN)) as weir:
         weir.execute(STREAMS)
         weir.publish("A", [Item("A", 1, 0, 1, BEGAN).text])
@@ -218,8 +218,8 @@ def test_the_job_takes_over_once_nothing_before_it_can_be_joined(tmp_path: Path)
         assert len(shown(weir, "ever")) == 4
 
 
-def test_over_kills(tmp_path: Path) -> None:
-    """A process that is killed again and again, then one that finishes."""
+def test_results_after_repeated_kills(tmp_path: Path) -> None:
+    """A process that is killed repeatedly, then one that finishes."""
     with testing.open(tmp_path / "home") as weir:
         weir.execute(STREAMS)
         a = [Item("A", n, n, n % 3, BEGAN) for n in range(1, 200)]
@@ -243,7 +243,7 @@ def test_over_kills(tmp_path: Path) -> None:
 
 
 def kill_a_run(home: Path, seconds: float) -> None:
-    """Kills a process some time after it has begun to evaluate."""
+    """Kills a process some time after it has started to evaluate."""
     code = f"""
 from fishweir import testing
 with testing.open({str(home)!r}, documents_per_batch=5) as weir:

@@ -1,4 +1,4 @@
-"""Bad input is refused with a clear message or set aside with its reason; everything else goes on."""
+"""Bad input is refused with a clear message or set aside with its reason; everything else continues."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def test_vanished_folder(weir, tmp_path, caplog):
     assert weir.status().streams["F"].trouble is None
     weir.stop()
     assert all_outputs(weir) == [("f", "F-1", "1"), ("f", "F-2", "2"), ("s", "S-1", "good")]
-    assert len([r for r in caplog.records if str(tmp_path / "in") in r.getMessage()]) == 1, "said once"
+    assert len([r for r in caplog.records if str(tmp_path / "in") in r.getMessage()]) == 1, "reported once"
 
 
 def test_an_id_that_occurs_twice_is_well_formed(weir, tmp_path):

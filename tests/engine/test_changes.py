@@ -1,4 +1,4 @@
-"""Rows of a file that changes in place know what they were and what happened to them, in every language."""
+"""Rows of a file that changes in place have their old values and the kind of change, in every language."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def versions(weir: Weir, *some: dict[str, float]) -> None:
         weir.run(until_idle=True)
 
 
-def test_changes_have_the_row_what_it_was_and_the_ratio(weir: Weir) -> None:
+def test_changes_have_the_row_its_old_values_and_the_ratio(weir: Weir) -> None:
     write({})
     weir.execute(f"{STREAM} create query all_changes as quotes.changes/Quote->q")
     versions(weir, {"DELL": 40, "MU": 10}, {"DELL": 30, "MU": 10}, {"MU": 10})
@@ -107,7 +107,7 @@ def test_roses_xquery_and_xscl(weir: Weir, statement: str) -> None:
         'create F where <Quote><change>"{}"</></> element_as $q in "quotes.changes" construct $q',
     ],
 )
-def test_what_happened_in_every_language(weir: Weir, begin: str) -> None:
+def test_changes_in_every_language(weir: Weir, begin: str) -> None:
     write({})
     what = ("inserted", "updated", "deleted")
     weir.execute(STREAM + ";".join(begin.format(one).replace("F", one, 1) for one in what))
@@ -129,7 +129,7 @@ def test_many_thresholds_share_one_group(weir: Weir) -> None:
     assert {result.query for result in weir.results()} == {f"q{n}" for n in range(51, 100)}
 
 
-def test_what_a_product_is_compared_with(weir: Weir) -> None:
+def test_products_are_compared_with_the_same_value_only(weir: Weir) -> None:
     write({})
     weir.execute(STREAM)
     with pytest.raises(QueryError, match="a product can only be compared with the row's own value"):
@@ -138,7 +138,7 @@ def test_what_a_product_is_compared_with(weir: Weir) -> None:
         weir.execute("create q where <Quote><Price>$p</></> in quotes, $p < 2 * $old.q construct $p")
 
 
-def test_over_restarts_no_change_is_lost_or_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restarts_neither_lose_nor_repeat_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write({"DELL": 1})
     with testing.open("home") as weir:

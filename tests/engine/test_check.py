@@ -1,4 +1,4 @@
-"""`check` and `repair`: what is damaged is found, what can be rebuilt is, and nothing is deleted."""
+"""`check` and `repair`: damage is found, what can be rebuilt is rebuilt, and nothing is deleted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def test_a_whole_home(home: Path) -> None:
+def test_an_undamaged_home(home: Path) -> None:
     seen: list[tuple[int, int]] = []
     report = fishweir.check(home, lambda done, total: seen.append((done, total)))
     assert report.findings == ()
@@ -48,7 +48,7 @@ REBUILT = ("home.json", "streams/1/stream.json", "streams/1/log/segments.list", 
 
 
 @pytest.mark.parametrize("name", REBUILT)
-def test_what_is_rebuilt(home: Path, name: str) -> None:
+def test_files_that_are_rebuilt(home: Path, name: str) -> None:
     content = bytearray((home / name).read_bytes())
     content[len(content) // 2] ^= 4
     (home / name).write_bytes(content)
@@ -58,7 +58,7 @@ def test_what_is_rebuilt(home: Path, name: str) -> None:
     assert published(home, 18)
 
 
-def test_what_is_lost_for_good(home: Path) -> None:
+def test_files_that_are_lost(home: Path) -> None:
     path = max(home.glob("results/*/match-*.arrow"))
     path.unlink()
     left = fishweir.repair(home).left
@@ -67,7 +67,7 @@ def test_what_is_lost_for_good(home: Path) -> None:
         list(weir.results())
 
 
-def test_the_newest_micro_batch_is_given_up_where_told(home: Path, tmp_path: Path) -> None:
+def test_the_newest_micro_batch_is_discarded_on_request(home: Path, tmp_path: Path) -> None:
     wanted = published(tmp_path / "other", 0) and published(tmp_path / "other", 9)
     path = max(home.glob("results/commits/0*.json"))
     path.write_bytes(b"")
@@ -86,7 +86,7 @@ def test_another_format_and_another_catalog_are_refused(home: Path, tmp_path: Pa
     (home / "catalog.db").unlink()
     with pytest.raises(HomeError, match="is missing or empty"):
         testing.open(home)
-    assert not (home / "catalog.db").exists(), "nobody makes an empty one"
+    assert not (home / "catalog.db").exists(), "no empty one is created"
     assert "catalog.db" in str(fishweir.repair(home).left)
     assert not (home / "catalog.db").exists()
     write_json(tmp_path / "other" / "home.json", {"format": 99, "id": "x"})
@@ -94,7 +94,7 @@ def test_another_format_and_another_catalog_are_refused(home: Path, tmp_path: Pa
         testing.open(tmp_path / "other")
 
 
-def test_an_older_catalog_is_refused_and_accepted_only_when_told(home: Path, tmp_path: Path) -> None:
+def test_an_older_catalog_is_accepted_only_on_request(home: Path, tmp_path: Path) -> None:
     catalog, older = home / "catalog.db", tmp_path / "older.db"
     older.write_bytes(catalog.read_bytes())
     with testing.open(home) as weir:
@@ -163,7 +163,7 @@ def test_the_commands(home: Path) -> None:
 
 
 def test_checking_while_the_job_runs(home: Path) -> None:
-    """Documents come, micro-batches are committed and states removed meanwhile; nothing of it is damage."""
+    """Meanwhile documents arrive, micro-batches are committed and states removed; none of this counts as damage."""
     with testing.open(home, documents_per_batch=5) as weir:
         weir.start()
         for first in range(100, 600, 50):

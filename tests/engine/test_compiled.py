@@ -1,4 +1,4 @@
-"""Nobody waits for a compiler: after the set-up, queries of every kind run in a fresh process without one."""
+"""No compilation at run time: after the set-up, queries of every kind run in a fresh process without a compiler."""
 
 from __future__ import annotations
 

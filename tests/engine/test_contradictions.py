@@ -71,7 +71,7 @@ def test_contradictory(weir, condition, reason):
         "true",
     ],
 )
-def test_what_may_fire_is_registered(weir, condition):
+def test_satisfiable_conditions_are_registered(weir, condition):
     assert weir.execute(f"create query q as select y from R where {condition}") == ["q"]
 
 
@@ -84,7 +84,7 @@ def test_contradictory_in_joins(weir):
 
 
 def test_contradictory_among_many(weir):
-    """One parse for all; the query that cannot fire is named, and nothing is registered."""
+    """One parse for all queries. The query that cannot fire is named, and nothing is registered."""
     rows = [{"name": f"q{i}", "lo": i, "hi": 3} for i in range(5)]
     with pytest.raises(QueryError, match="query q3 can never fire: no value of x is > 3 and < 3"):
         weir.register_many("create query $name as select * from R where x > $lo and x < $hi", rows)
@@ -109,14 +109,14 @@ def test_an_item_may_have_several_values(weir):
         "create feed F from A as $r join last 9 days on B with $r[title = window.title] where $r[exists annotation]",
     ],
 )
-def test_annotations_cannot_be_asked_for(weir, statement):
+def test_conditions_on_annotations_are_refused(weir, statement):
     found, pointed = refused(weir, statement)
     assert "feed F: conditions are checked before an item is annotated, so they cannot refer to its annotation" in found
     assert pointed.startswith("annotation")
 
 
-def test_annotations_of_registered_feeds_can(weir):
-    """There they are part of the documents, as an element of that name in a source is."""
+def test_conditions_on_annotations_of_registered_feeds(weir):
+    """There, annotations are part of the documents, like an element of that name in a source."""
     weir.execute("""
         register feed Joined as Kept;
         create feed Noted from Kept as $r where $r[annotation/item/title = 'x'];

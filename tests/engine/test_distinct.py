@@ -74,7 +74,7 @@ def found(weir: Weir, name: str) -> list[str]:
 
 @given(st.lists(ITEMS, min_size=1, max_size=24), st.sets(st.integers(1, 23)), st.integers(1, 6), st.integers(1, 2))
 @st.examples(8)
-def test_as_the_oracle_says_in_every_language(tmp_path_factory, items, restarts, size, parallelism) -> None:  # type: ignore[no-untyped-def]
+def test_every_language_equals_the_oracle(tmp_path_factory, items, restarts, size, parallelism) -> None:  # type: ignore[no-untyped-def]
     """However the items are cut into micro-batches, wherever the engine is restarted."""
     home, clock = tmp_path_factory.mktemp("home"), testing.Clock(1000.0)
     cuts = [0, *sorted(cut for cut in restarts if cut < len(items)), len(items)]
@@ -90,8 +90,8 @@ def test_as_the_oracle_says_in_every_language(tmp_path_factory, items, restarts,
                 assert found(weir, name) == expected(name, items[:last]), name
 
 
-def test_the_first_arrives_first_whatever_the_cut(weir: testing.Weir) -> None:
-    """Streams are evaluated in slices of their own; the order of arrival goes across them."""
+def test_arrival_order_decides_regardless_of_the_cut(weir: testing.Weir) -> None:
+    """Streams are evaluated in separate slices; the arrival order spans all of them."""
     weir.execute("create stream A; create stream B; create feed U from A | B distinct on link within 7 days")
     for number in range(6):
         weir.publish("AB"[number % 2], [f"<item><link>{number // 3}</link></item>"])
@@ -99,7 +99,7 @@ def test_the_first_arrives_first_whatever_the_cut(weir: testing.Weir) -> None:
     assert found(weir, "U") == ["A-1", "B-2"]
 
 
-def test_an_update_within_the_interval_is_dropped_and_comes_again_after_it(weir: testing.Weir) -> None:
+def test_an_update_passes_only_after_the_interval(weir: testing.Weir) -> None:
     weir.execute("create stream A; create feed U from A distinct on link within 7 days")
     for day in (0, 5, 7.5, 14, 14.6):
         weir.publish("A", ["<item><link>x</link></item>"], timestamps=[day * DAY])
@@ -123,7 +123,7 @@ def test_readers_of_a_distinct_feed_read_its_items(weir: testing.Weir) -> None:
     assert [result.output for result in weir.results("s")] == [{"title": "rock"}]
 
 
-def test_tuples_and_what_has_no_key(weir: testing.Weir) -> None:
+def test_tuples_and_documents_without_a_key(weir: testing.Weir) -> None:
     weir.execute("""
         create stream R (id int, word string);
         create query q as select id from R distinct on word within 1 hour;
@@ -159,7 +159,7 @@ JOINS = {
 
 
 @pytest.mark.parametrize("language", JOINS)
-def test_a_join_is_distinct_as_a_query_that_reads_it_would_be(language: str, tmp_path: Path) -> None:
+def test_a_distinct_join_is_like_a_distinct_query_over_it(language: str, tmp_path: Path) -> None:
     """Over restarts, and it leaves nothing behind."""
     join, _, within = JOINS[language].format("distinct on").partition(" distinct on ")
     read = "select * from j" if language == "sql" else "from j"
@@ -212,7 +212,7 @@ def test_many_joins_are_distinct_as_one_by_one(weir: testing.Weir, language: str
 
 
 def test_a_feed_is_replaced_by_a_distinct_join_and_back(weir: testing.Weir, tmp_path: Path) -> None:
-    """Its readers follow, and the queries behind earlier definitions are dropped."""
+    """Its readers are updated, and the auxiliary queries of earlier definitions are dropped."""
     weir.execute("create stream N; create stream P")
     join = "from N as $n join last 1 hour on P with $n[title = window.title]"
     plain, first = "create or replace feed F from N", f"create or replace feed F {join} distinct on title within 1 hour"
@@ -249,7 +249,7 @@ def test_a_feed_of_a_feed_that_joins_is_distinct(weir: testing.Weir) -> None:
     assert once.output.count("<annotation") == 1
 
 
-def test_queries_come_and_go_and_share_a_group(weir: testing.Weir) -> None:
+def test_distinct_queries_are_added_dropped_and_share_a_group(weir: testing.Weir) -> None:
     weir.execute("create stream R (x int, w string)")
     weir.register_many(
         "create query $name as select w from R where x > $x distinct on w within 1 day",
@@ -263,12 +263,12 @@ def test_queries_come_and_go_and_share_a_group(weir: testing.Weir) -> None:
     count = {f"q{i}": len(found(weir, f"q{i}")) for i in range(50)}
     assert [count[name] for name in ("q10", "q30", "q40")] == [2, 2, 2]
     assert count["q47"] == 1, "the first that the query itself selects"
-    assert "distinct  on w within 86400 s, by the order of arrival" in weir.explain("q10")
+    assert "distinct  on w within 86400 s, in arrival order" in weir.explain("q10")
     assert "size      queries: 50" in weir.explain("q10")
 
 
 def test_state_is_bounded_by_the_interval(weir: testing.Weir, tmp_path: Path) -> None:
-    """A thousand keys, one after the other: as many are kept as the interval and the allowed lateness need."""
+    """A thousand keys, one after the other: only those needed for the interval and the allowed lateness are kept."""
     weir.execute("""
         create stream R (k int, at double) timestamp at late by 5;
         create query q as select k from R distinct on k within 10 seconds;
@@ -301,7 +301,7 @@ def test_state_is_bounded_by_the_interval(weir: testing.Weir, tmp_path: Path) ->
         ("from A distinct on a/@b/c within 5", (1, 20), "continues after an attribute"),
     ],
 )
-def test_what_cannot_work_is_refused_with_its_place(
+def test_invalid_clauses_are_refused_with_their_position(
     weir: testing.Weir, statement: str, at: tuple[int, int], says: str
 ) -> None:
     weir.execute("create stream A; create stream R (x int)")

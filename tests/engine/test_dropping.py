@@ -22,7 +22,7 @@ def five(weir):
     return weir
 
 
-def test_many_are_dropped_and_fire_no_more(five):
+def test_dropped_queries_do_not_fire(five):
     five.publish("R", [{"x": 9}])
     five.step()
     assert five.drop_many(["a1", "bx1"]) == 2
@@ -56,7 +56,7 @@ def test_by_a_pattern(five, statement, left):
     assert sorted(five.catalog.names()) == left
 
 
-def test_readers_go_before_what_they_read(five):
+def test_readers_are_dropped_before_their_sources(five):
     five.execute("create query P as select x from R publish P; create query Pr as select x from P where x > 1")
     with pytest.raises(QueryError, match="is read by Pr"):
         five.drop_many(["P"])
@@ -64,8 +64,8 @@ def test_readers_go_before_what_they_read(five):
     assert "P" not in five.catalog.streams()
 
 
-def test_feeds_go_together_unless_somebody_reads_or_subscribes_to_them(five):
-    """Those that nobody reads need no look at each."""
+def test_feeds_are_dropped_unless_they_have_readers_or_subscribers(five):
+    """Feeds without readers are not checked individually."""
     five.execute("create stream N; create feed f1 from N; create feed f2 from N; create feed f3 from f2")
     five.execute("drop where name like 'f1'; create feed f1 from N")
     with pytest.raises(QueryError, match="the feed f2 is read by f3"):

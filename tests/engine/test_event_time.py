@@ -1,4 +1,4 @@
-"""The same answers however items arrive: late, in any cut into micro-batches, over restarts, beside other queries."""
+"""The same results however items arrive: late, in any micro-batches, over restarts, with other queries."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Item:
 
 
 def items(seed: int, size: int = 100) -> list[Item]:
-    """In the order of arrival, each up to two hours late."""
+    """Items in arrival order, each up to two hours late."""
     draw = random.Random(seed)
     found = []
     for number in range(size):
@@ -87,7 +87,7 @@ def statements(queries: dict[str, str]) -> str:
 
 @dataclass
 class Story:
-    """A home that items arrive in, and what happens besides."""
+    """A home with arriving items and other events."""
 
     home: Path
     queries: dict[str, str]
@@ -113,7 +113,7 @@ class Story:
             self.clock.advance(1e-3)
 
     def _change(self, item: Item) -> None:
-        """A row of the file comes, changes or goes. A file that changes twice before it is looked at changed once."""
+        """A row of the file is inserted, changed or deleted. Two changes between polls count as one."""
         self.rows[item.key] = item.number
         if item.number % 5 == 0:
             del self.rows[item.key]
@@ -136,7 +136,7 @@ class Story:
 
 
 def disturbed(home: Path, queries: dict[str, str], some: list[Item], seed: int) -> tuple[dict[str, list[str]], Story]:
-    """Random cuts, micro-batches, idle periods, restarts, and queries that come and go."""
+    """Random cuts, micro-batches, idle periods, restarts, and queries that are added and dropped."""
     draw = random.Random(seed)
     story = Story(home, queries, limit=draw.choice([5, 20_000]))
     living: list[str] = []
@@ -165,7 +165,7 @@ def disturbed(home: Path, queries: dict[str, str], some: list[Item], seed: int) 
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_joins_by_seconds_give_what_everything_at_once_gives(tmp_path: Path, seed: int) -> None:
+def test_joins_by_seconds_do_not_depend_on_arrival(tmp_path: Path, seed: int) -> None:
     some = items(seed)
     whole = Story(tmp_path / "whole", BY_SECONDS)
     whole.arrive(sorted(some, key=lambda item: item.time))
@@ -179,7 +179,7 @@ def test_joins_by_seconds_give_what_everything_at_once_gives(tmp_path: Path, see
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_joins_by_arrival_give_what_the_order_of_arrival_determines(tmp_path: Path, seed: int) -> None:
+def test_joins_by_arrival_depend_on_arrival_order_only(tmp_path: Path, seed: int) -> None:
     some = items(seed + 100)
     single = Story(tmp_path / "single", BY_ARRIVAL)
     for item in some:
@@ -194,7 +194,7 @@ def test_joins_by_arrival_give_what_the_order_of_arrival_determines(tmp_path: Pa
     assert disturbed(tmp_path / "disturbed", BY_ARRIVAL, some, seed)[0] == expected
 
 
-def test_the_spark_job_gives_the_same(spark_weir, tmp_path: Path) -> None:
+def test_the_spark_job_has_the_same_results(spark_weir, tmp_path: Path) -> None:
     """Late items in several micro-batches of the real job, joins by seconds and by arrival; times are declared late."""
     queries = {name: BY_SECONDS[name] for name in ("both", "chain", "ranges", "pairs", "further")}
     queries |= {name: BY_ARRIVAL[name] for name in ("rows", "Newest")}

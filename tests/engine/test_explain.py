@@ -1,7 +1,7 @@
-"""EXPLAIN as golden files: `explain/NAME.txt` is what is said of query NAME, `all.txt` of all groups.
+"""EXPLAIN as golden files: `explain/NAME.txt` is the output for query NAME, `all.txt` that for all groups.
 
-After a change that is meant, write them anew with
-`FISHWEIR_WRITE_EXPLAIN=1 .venv/bin/python -m pytest tests/engine/test_explain.py` and read the difference.
+After an intended change, regenerate them with
+`FISHWEIR_WRITE_EXPLAIN=1 .venv/bin/python -m pytest tests/engine/test_explain.py` and review the diff.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Weir]:
 
 
 def check(name: str, text: str) -> None:
-    """Paths are shown from the current folder, which is another each time."""
+    """Paths are shown relative to the current folder, which differs from run to run."""
     file, text = GOLDEN / f"{name}.txt", text.replace(f"{Path.cwd()}/", "")
     if WRITE:
         file.write_text(f"{text}\n", encoding="utf-8")
@@ -71,13 +71,13 @@ def test_explain_all(home: Weir) -> None:
 
 
 def test_explain_is_the_same_once_planned(home: Weir) -> None:
-    """Before the first micro-batch everything is in the tail; then in a segment."""
+    """Before the first micro-batch, everything is in the tail; afterwards in a segment."""
     before = home.explain("intel"), home.explain("impossible"), home.explain("gone"), home.explain()
     home.step()
     assert (home.explain("intel"), home.explain("impossible"), home.explain("gone"), home.explain()) == before
 
 
-def test_explain_says_by_which_statistics(home: Weir) -> None:
+def test_explain_shows_the_statistics(home: Weir) -> None:
     """Orders of ten sizes, all by Ada: new queries are grouped by size, the earlier one is not moved."""
     text = "create {} where <orders><customer>$c</><shares>$n</></> in 'orders', $c = 'Ada', $n > 8 construct $n"
     home.execute(text.format("early"))
@@ -88,8 +88,9 @@ def test_explain_says_by_which_statistics(home: Weir) -> None:
     check("late", home.explain("late"))
 
 
-def test_explain_says_how_many_nodes_reached_each_path(home: Weir, tmp_path: Path) -> None:
-    """Also paths that need only exist; what no path enters is skipped; a restart goes on counting."""
+def test_explain_shows_how_many_nodes_reached_each_path(home: Weir, tmp_path: Path) -> None:
+    """Also for paths that only need to exist. Subtrees that no path enters are skipped. Counting continues after a
+    restart."""
     home.execute(
         "create stream shop; create query kids using xscl as shop/s/a->x[.//b->y][./c->z];"
         "create feed titled from shop as $s where $s[title contains 'x'];"
@@ -113,7 +114,8 @@ def test_explain_says_how_many_nodes_reached_each_path(home: Weir, tmp_path: Pat
 
 
 def test_explain_boxes(home: Weir) -> None:
-    """Selections of several shapes are one set of boxes; what is no side of a box is left over."""
+    """Selections of several shapes form one set of boxes; conditions that are not sides of a box remain to be
+    checked."""
     home.execute("create stream R (x int, y double, name string)")
     texts = {
         "a": "x > {0} and x < {1} and y <= {1}",

@@ -1,4 +1,4 @@
-"""RoSeS whole, through the running job: fetched and materialised feeds, views replaced."""
+"""All of RoSeS through the running job: fetched and materialized feeds, replaced views."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def test_registered_feeds_are_fetched_and_read(weir, tmp_path):
         assert [id.rpartition("-")[2] for id in ids(weir, "Direct")] == ["1"]
         assert [r.timestamp for r in weir.results("Linked")] == [1735898400.0]
         server.pages["/a"] = rss("Muse", "News", "Later", News=linked)
-        assert weir.execute(script) == ["Linked", "Recent", "Direct"], "word for word: passed over"
+        assert weir.execute(script) == ["Linked", "Recent", "Direct"], "identical statements are skipped"
         weir.run(until_idle=True)
-        assert sorted(ids(weir, "Recent")) == ["Same-2", "Web-2", "Web-3"], "what is new, once"
+        assert sorted(ids(weir, "Recent")) == ["Same-2", "Web-2", "Web-3"], "new items, once"
         with pytest.raises(QueryError, match="the feed Web is read by Linked, Recent"):
             weir.execute("drop feed Web")
         weir.execute("drop feed Linked; drop feed Recent; drop feed Web; drop feed Gone")
@@ -65,7 +65,7 @@ def test_registered_feeds_are_fetched_and_read(weir, tmp_path):
         assert ids(weir, "Again") == ["Web-1", "Web-2", "Web-3"], "a new stream under the old name"
 
 
-def test_a_step_takes_feeds_to_the_end(weir):
+def test_a_step_reads_feeds_completely(weir):
     weir.execute("create stream S; create feed Pushed from S;")
     Path("local.xml").write_bytes(rss("a"))
     weir.execute("register feed local.xml as Local; create feed All from Local;")
@@ -91,7 +91,7 @@ def test_a_fifo_among_feeds(weir, caplog):
     assert f"feed Pipe: {os.path.abspath('pipe.xml')}: it is a FIFO, not a regular file" in caplog.text
 
 
-def test_a_password_is_in_no_result(weir, caplog):
+def test_results_contain_no_password(weir, caplog):
     with serving() as server:
         server.pages["/a"], url = rss("a"), server.url("/a").replace("http://", "http://ann:secret@")
         with pytest.raises(QueryError, match="contains a password and would become the name of the feed"):
@@ -100,7 +100,7 @@ def test_a_password_is_in_no_result(weir, caplog):
         weir.execute("create feed All from (Web | Gone)")
         weir.run(until_idle=True)
         (result,) = weir.results("All")
-        assert server.asked[0][1]["authorization"].startswith("Basic ")
+        assert server.requests[0][1]["authorization"].startswith("Basic ")
         assert "secret" not in str(result)
         assert f"feed Gone: {server.url('/a')}/gone: the server answered 404" in caplog.text
         assert "secret" not in caplog.text
@@ -108,7 +108,7 @@ def test_a_password_is_in_no_result(weir, caplog):
         assert "secret" not in weir.explain()
 
 
-def test_materialised_with_a_stylesheet(weir):
+def test_materialized_with_a_stylesheet(weir):
     Path("shout.xsl").write_text(SHOUT)
     weir.execute("""
         create stream News;
@@ -132,7 +132,7 @@ def test_materialised_with_a_stylesheet(weir):
     assert (aside.stream, aside.document, aside.body) == ("Shouts", "Shouts-2", item("Rock bad").encode())
     assert "News-3: the stylesheet shout.xsl fails: no good" in aside.reason
     weir.run(until_idle=True)
-    assert len(outputs(weir, "said")) == 2, "nothing comes twice"
+    assert len(outputs(weir, "said")) == 2, "nothing is repeated"
     with pytest.raises(QueryError, match="the feed Rock is read by Copy, Shouts"):
         weir.execute("drop feed Rock")
     with pytest.raises(QueryError, match="Shouts is read by"):
@@ -141,7 +141,7 @@ def test_materialised_with_a_stylesheet(weir):
         weir.execute("create or replace feed Rock from (News | Loud)")
 
 
-def test_materialised_from_its_registration_on(weir):
+def test_materialized_from_its_registration_on(weir):
     weir.execute("create stream S; create feed F from S;")
     weir.publish("S", [item("before")])
     weir.run(until_idle=True)
@@ -168,7 +168,7 @@ with testing.open("home") as weir:
 """
 
 
-def test_a_crash_neither_loses_nor_doubles(weir, tmp_path):
+def test_a_crash_neither_loses_nor_repeats_items(weir, tmp_path):
     weir.execute("create stream S; create feed F from S; register feed F as M; create feed G from M;")
     weir.publish("S", [item("a"), item("b")])
     for when in ("before", "after"):
@@ -192,7 +192,7 @@ def test_a_feed_is_replaced_under_its_readers(weir):
     weir.run(until_idle=True)
     changed = "create or replace feed A from (S | T) as $s where $s[title contains 'two']"
     assert weir.execute(changed) == ["A"]
-    assert weir.execute(changed) == ["A"], "word for word: passed over"
+    assert weir.execute(changed) == ["A"], "identical statements are skipped"
     weir.publish("S", [item("one x"), item("two x"), item("two never"), item("two unnamed")])
     weir.run(until_idle=True)
     assert ids(weir, "A") == ["S-1", "S-3", "S-5", "S-6", "S-7"]
@@ -323,7 +323,7 @@ def test_errors(tmp_path, monkeypatch, statement, word, words):
         assert str(caught.value).split("\n")[1][caught.value.column + 1 :].startswith(word)
 
 
-def test_stylesheets_reach_nothing(tmp_path, monkeypatch):
+def test_stylesheets_cannot_access_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("secret.xml").write_text("<s>secret</s>")
     reading = SHOUT.replace('title"/>!', f"document('{tmp_path}/secret.xml')\"/>!")

@@ -1,4 +1,4 @@
-"""Joins with a start in the past and windows without end: the job takes them over with the state of their past."""
+"""Joins with a start in the past and unlimited windows: the job takes them over with their earlier state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def expected(text: str, items: Sequence[Item]) -> Found:
 
 
 class Copies:
-    """The same queries registered again and again, with and without a start in the past, and what each should see."""
+    """The same queries registered repeatedly, with and without a start in the past, and what each should see."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -66,7 +66,7 @@ class Copies:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_equal_to_the_definition_over_restarts(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Queries that share operators and state see only what is theirs."""
+    """Queries that share operators and state see only their own results."""
     monkeypatch.setattr(handover, "ENTRIES", 4)
     history = History(tmp_path / "home", seed)
     history.weir.execute(STREAMS)
@@ -86,7 +86,7 @@ def test_equal_to_the_definition_over_restarts(tmp_path: Path, seed: int, monkey
     history.weir.close()
 
 
-def test_over_kills(tmp_path: Path) -> None:
+def test_results_after_repeated_kills(tmp_path: Path) -> None:
     a = [Item("A", n, n, n % 3, BEGAN) for n in range(1, 200)]
     b = [Item("B", n, n + 2, n % 3, BEGAN) for n in range(1, 200)]
     with testing.open(tmp_path / "home") as weir:
@@ -108,7 +108,7 @@ def test_over_kills(tmp_path: Path) -> None:
 
 
 def test_a_chain_whose_first_join_never_ends(tmp_path: Path) -> None:
-    """The documents that the first join publishes come from before and after its handover."""
+    """The first join publishes documents from before and after its handover."""
     chain = "A->x FOLLOWED BY{x/k = y/k, 1000000} B->y FOLLOWED BY{y/k = z/k, 5} C->z"
     published = "select A.k as k from A [range unbounded], B [range unbounded] where A.k = B.k publish J"
     with testing.open(tmp_path / "home", clock=testing.Clock(BEGAN)) as weir:

@@ -1,6 +1,6 @@
-"""Joins in corners: definitions that look alike, queries of one template in several segments, windows' ends.
+"""Corner cases of joins: similar definitions, queries of one template in several segments, ends of windows.
 
-All by micro-batches without Spark, and as the oracle says.
+All in micro-batches without Spark, compared with the oracle.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from fishweir.algebra.documents import Document, parse_document
 from tests.engine.test_joins import expected, got
 
 
-class Told:
-    """Publishes to S, a micro-batch at a time, and remembers what the oracle needs."""
+class Publisher:
+    """Publishes to S, one micro-batch at a time, and records what the oracle needs."""
 
     def __init__(self, weir):
         self.weir, self.documents, self.batch = weir, [], 0
@@ -35,7 +35,7 @@ class Told:
         return len(want)
 
 
-def test_paths_that_are_written_alike_are_kept_apart(weir):
+def test_paths_with_the_same_spelling_are_distinguished(weir):
     """A name with a dot and two steps; the root's child and the document element."""
     weir.execute("""
         create stream S;
@@ -44,38 +44,39 @@ def test_paths_that_are_written_alike_are_kept_apart(weir):
         create query one as S//r[a.b->x] JOIN{x=y, INF} S//r[a.b->y];
         create query two as S//r[a/b->x] JOIN{x=y, INF} S//r[a/b->y];
     """)
-    told = Told(weir)
-    told.publish(["<a><a>1</a></a>", "<a>1</a>", "<b><a>1</a></b>", "<r><a.b>1</a.b></r>"], [0.0, 1.0, 2.0, 3.0])
-    told.publish(["<r><a.b>1</a.b></r>", "<r><a><b>1</b></a></r>", "<r><a><b>1</b></a></r>"], [4.0, 5.0, 6.0])
-    assert [told.check(name) for name in ("whole", "root", "one", "two")] == [12, 2, 2, 2]
+    publisher = Publisher(weir)
+    publisher.publish(["<a><a>1</a></a>", "<a>1</a>", "<b><a>1</a></b>", "<r><a.b>1</a.b></r>"], [0.0, 1.0, 2.0, 3.0])
+    publisher.publish(["<r><a.b>1</a.b></r>", "<r><a><b>1</b></a></r>", "<r><a><b>1</b></a></r>"], [4.0, 5.0, 6.0])
+    assert [publisher.check(name) for name in ("whole", "root", "one", "two")] == [12, 2, 2, 2]
 
 
 @pytest.mark.parametrize(("limit", "predicate"), [("", "x=y AND u<v"), ("[@k = '1']", "x=y"), ("", "x!=y")])
 def test_one_template_in_several_segments(weir, limit, predicate):
-    """Rows that serve the queries of several segments are kept once."""
+    """Rows that serve the queries of several segments are stored once."""
     statement = f"S//d{limit}[a->x][b->u] JOIN{{{predicate}, $t}} S//d[a->y][b->v]"
     weir.execute("create stream S")
     weir.register_many(f"create query $name as {statement}", [{"name": f"n{i}", "t": i} for i in range(600)])
-    told = Told(weir)
-    told.publish(["<d k='1'><a>1</a><b>2</b></d>"], [0.0])
+    publisher = Publisher(weir)
+    publisher.publish(["<d k='1'><a>1</a><b>2</b></d>"], [0.0])
     weir.execute(f"create query late as {statement.replace('$t', '5')}")
-    told.publish(["<d k='1'><a>1</a><b>3</b></d>", "<d k='1'><a>2</a><b>3</b></d>"], [1.0, 2.0])
-    told.publish(["<d k='1'><a>1</a><b>1</b></d>"], [3.0])
+    publisher.publish(["<d k='1'><a>1</a><b>3</b></d>", "<d k='1'><a>2</a><b>3</b></d>"], [1.0, 2.0])
+    publisher.publish(["<d k='1'><a>1</a><b>1</b></d>"], [3.0])
     assert len(list(weir.home.plan.glob("segment-*"))) == 2
-    assert all([told.check("n2"), told.check("n599"), told.check("late", since=1)])
+    assert all([publisher.check("n2"), publisher.check("n599"), publisher.check("late", since=1)])
 
 
-def test_all_that_a_document_meets_alike_is_one_row(weir):
-    """Rows end where the queries of the pairs, their time or what saw them differs; a late document is on the left."""
+def test_partners_with_the_same_queries_form_one_row(weir):
+    """A row ends where the queries of the pairs, their times or their versions differ; a late document is on the
+    left."""
     weir.execute("create stream S; create query q as S//d[@k->x] FOLLOWED BY{x=y, INF} S//d[@k->y]")
     weir.execute("create query near as S//d[@k->x] JOIN{x=y, 6} S//d[@k->y]")
-    told = Told(weir)
-    told.publish(["<d k='1'/>"] * 4, [0.0, 1.0, 2.0, 5.0])
+    publisher = Publisher(weir)
+    publisher.publish(["<d k='1'/>"] * 4, [0.0, 1.0, 2.0, 5.0])
     weir.execute("create query new as S//d[@k->x] FOLLOWED BY{x=y, INF} S//d[@k->y]")
-    told.publish(["<d k='1'/>", "<d k='2'/>"], [6.5, 7.0])
-    told.publish(["<d k='1'/>"], [8.0])
-    told.publish(["<d k='1'/>"], [3.0])
-    assert [told.check("q"), told.check("near"), told.check("new", since=1)] == [21, 36, 3]
+    publisher.publish(["<d k='1'/>", "<d k='2'/>"], [6.5, 7.0])
+    publisher.publish(["<d k='1'/>"], [8.0])
+    publisher.publish(["<d k='1'/>"], [3.0])
+    assert [publisher.check("q"), publisher.check("near"), publisher.check("new", since=1)] == [21, 36, 3]
     rows = [weir.table.rows(commit).to_pylist() for commit in weir.table.commits()]
     assert [(row["document"], row["others"], row["side"]) for row in rows[1]] == [
         (5, [1], 1),
@@ -88,17 +89,17 @@ def test_all_that_a_document_meets_alike_is_one_row(weir):
     assert documents[:6] == [(f"S-{i}", f"S-{j}") for j in range(2, 5) for i in range(1, j)]
 
 
-def test_the_end_of_a_window_is_rounded_alike(weir):
-    """2.4 - 0.1 is 2.3, but 2.4 - 2.3 is more than 0.1: what is retained is as near as what is joined."""
+def test_the_end_of_a_window_is_rounded_consistently(weir):
+    """2.4 - 0.1 is 2.3, but 2.4 - 2.3 is more than 0.1: retention and join use the same rounding."""
     weir.execute("create stream S; create query q as S//d[@k->x] FOLLOWED BY{x=y, 2.3} S//d[@k->y]")
-    told = Told(weir)
+    publisher = Publisher(weir)
     for key, at in ((1, 0.1), (2, 2.4), (1, 2.4)):
-        told.publish([f"<d k='{key}'/>"], [at])
-    assert told.check("q") == 1
+        publisher.publish([f"<d k='{key}'/>"], [at])
+    assert publisher.check("q") == 1
 
 
 def test_a_micro_batch_of_bad_documents_only(weir):
-    """Of a stream that joins read: there is nothing to meet, and the next one goes on."""
+    """In a stream that joins read: nothing joins, and the next micro-batch continues."""
     weir.execute("create stream S; create stream T; create query q as S//d[@k->x] JOIN{x=y, INF} T//d[@k->y]")
     weir.publish("S", ["<d", "<e>"])
     weir.step()
@@ -109,8 +110,8 @@ def test_a_micro_batch_of_bad_documents_only(weir):
     assert [r.documents for r in weir.results("q")] == [["S-3", "T-1"]]
 
 
-def test_state_that_is_missing_or_cut_off_is_no_empty_state(weir):
-    """Nothing is committed over it, and once the file is back all goes on."""
+def test_missing_or_truncated_state_is_not_treated_as_empty(weir):
+    """Nothing is committed, and once the file is restored, the job continues."""
     weir.execute("create stream S; create query q as S//d[@k->x] JOIN{x=y, INF} S//d[@k->y]")
     weir.publish("S", ["<d k='1'/>"])
     weir.step()
@@ -129,8 +130,8 @@ def test_state_that_is_missing_or_cut_off_is_no_empty_state(weir):
     assert len(list(weir.results("q"))) == 2
 
 
-def test_the_window_of_a_dropped_query_keeps_nothing(weir):
-    """Also where most of its segment lives, so that it is not written anew."""
+def test_the_window_of_a_dropped_query_retains_nothing(weir):
+    """Even if most queries of its segment still exist, so that the segment is not rewritten."""
     rows = [{"name": f"n{i}", "t": 10} for i in range(600)] + [{"name": "far", "t": 10**9}]
     weir.execute("create stream S")
     weir.register_many("create query $name as S//d[@k->x] FOLLOWED BY{x=y, $t} S//d[@k->y]", rows)
@@ -145,7 +146,7 @@ def test_the_window_of_a_dropped_query_keeps_nothing(weir):
     assert max(sizes[6:]) <= 40
 
 
-def test_a_home_made_anew_in_the_same_place_knows_nothing_of_the_old_one(tmp_path):
+def test_a_home_recreated_in_the_same_place_is_empty(tmp_path):
     found = []
     for where in ("R.a = S.a and R.a > 5", "R.a < S.a"):
         with testing.open(tmp_path / "home") as weir:
@@ -179,7 +180,8 @@ def test_windows_of_more_rows_than_there_are_numbers(tmp_path):
 @pytest.mark.parametrize("times", [[1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 1.0, 1.0], [1.0, 2.0, 2.0, 3.0]])
 @pytest.mark.parametrize("cuts", [(4,), (1, 2, 3, 4), (2, 4)])
 def test_the_newest_row_is_one_of_the_rows(weir, times, cuts):
-    """CQL: the window of one row holds the tuple that arrived last and no other. Rows of one time by arrival."""
+    """CQL: the window of one row holds the tuple that arrived last and no other. Rows with equal times are ordered by
+    arrival."""
     weir.execute("""
         create stream A (k int);
         create query one as select x.k as x, y.k as y from A [rows 1] as x, A [rows 1] as y;

@@ -1,4 +1,4 @@
-"""Joins in parentheses and pure sequences through micro-batches: as their parts say, in whatever batches they come."""
+"""Joins in parentheses and pure sequences through micro-batches: they combine their parts, in any batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = tuple[str, int, str]
 
 
 def tree(rows: dict[str, list[Row]]) -> dict[str, list[str]]:
-    """What the queries mean, every combination tried; rows are number, time and p."""
+    """The meaning of the queries, by trying every combination; rows are number, time and p."""
     s, t = rows["S"], rows["T"]
     inner = [(y, z) for y in s for z in t if abs(y[1] - z[1]) <= 2]
     right = [
@@ -36,7 +36,7 @@ def tree(rows: dict[str, list[Row]]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_trees_mean_what_their_parts_say(weir, seed: int) -> None:
+def test_nested_joins_combine_their_parts(weir, seed: int) -> None:
     pick = random.Random(seed)
     weir.execute(f"create stream S; create stream T; {TREES}")
     rows: dict[str, list[Row]] = {"S": [], "T": []}

@@ -1,4 +1,4 @@
-"""Joins through the Spark job: as the oracle says, with queries that come and go, over restarts, with bounded state."""
+"""Joins through the Spark job equal the oracle, with changing queries, restarts and bounded state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def query(pick: random.Random, name: str) -> str:
 
 
 def expected(weir, name: str, documents: list[tuple[str, Document, int]], since: int):
-    """Results over the documents that came, from the first micro-batch that the query was there for."""
+    """The results over the documents of the micro-batches since the query was registered."""
     found = weir.catalog.query(name)
     sides = [
         [d for stream, d, batch in documents if stream == block.source.name and batch >= since]
@@ -54,7 +54,7 @@ def got(weir, name: str):
 
 
 @pytest.mark.parametrize(("seed", "opened"), [(5, "spark_weir"), (6, "weir"), (7, "weir")])
-def test_joins_come_and_go(request, seed, opened):
+def test_joins_are_added_and_dropped(request, seed, opened):
     """A query sees pairs from its registration on."""
     weir, by_spark = request.getfixturevalue(opened), opened == "spark_weir"
     pick = random.Random(seed)
@@ -94,7 +94,7 @@ def test_state_is_freed_and_bounded(weir):
         sizes.append(state.retained)
         kept = {file["name"] for commit in weir.table.commits()[-2:] for file in commit.states}
         assert {path.name for path in weir.home.state.glob("*.state")} == kept  # those of the last commit and before it
-    assert max(sizes[10:]) <= 20 * 20, "at most twice what the window reaches over: runs go whole"
+    assert max(sizes[10:]) <= 20 * 20, "at most twice the reach of the window, since runs are dropped as a whole"
     assert len(list(weir.results("near"))) == 20 * sum(min(i, 5) for i in range(40))
     weir.execute("create query far as S//d[@k->x] FOLLOWED BY{x=y, INF} S//d[@k->y]")
     weir.drop("near")
@@ -107,7 +107,7 @@ def test_state_is_freed_and_bounded(weir):
     assert not list(weir.home.state.glob("*.state"))
 
 
-def test_a_home_goes_on_where_it_stopped(tmp_path):
+def test_a_home_continues_where_it_stopped(tmp_path):
     home = tmp_path / "home"
     with testing.open(home) as weir:
         weir.execute("create stream S; create query q as S//d[@k->x] JOIN{x=y, INF} S//d[@k->y]")

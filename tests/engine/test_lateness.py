@@ -1,4 +1,4 @@
-"""Late, early and wrong timestamps: what is kept for them, what is missed, and what people are told of it."""
+"""Late, early and wrong timestamps: what is retained for them, what is missed, and how it is reported."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_the_smallest_case(weir):
 
 
 @pytest.mark.parametrize("late", ["", " late by 1 hour"])
-def test_an_item_from_the_future_stops_nothing(tmp_path, clock, late):
-    """Not even after a restart. It is counted, and joins what is as far ahead."""
+def test_an_item_from_the_future_does_not_block_others(tmp_path, clock, late):
+    """Not even after a restart. It is counted, and joins items that are as far ahead."""
     with testing.open(tmp_path / "home", clock) as weir:
         weir.execute(STREAMS.replace("t;", f"t{late};") + JOIN)
         put(weir, "A", (2, START + 70 * 365 * DAY))
@@ -68,8 +68,8 @@ def test_an_item_from_the_future_stops_nothing(tmp_path, clock, late):
         assert len(pairs(weir)) == 51
 
 
-def test_what_a_query_finds_does_not_depend_on_others(tmp_path):
-    """A longer window beside it changes nothing: each is complete within the allowance."""
+def test_results_do_not_depend_on_other_queries(tmp_path):
+    """Another query with a longer window changes nothing: each is complete within the allowance."""
     found = []
     for beside in ("", "A//i->x[k->a] JOIN{a = b, 9 days} B//i->y[k->b] publish long;"):
         with testing.open(tmp_path / f"home{len(beside)}") as weir:
@@ -83,8 +83,8 @@ def test_what_a_query_finds_does_not_depend_on_others(tmp_path):
     assert found[0]
 
 
-def test_what_comes_later_than_allowed_is_counted(home, clock, caplog):
-    """It is selected, it joins what is still there, and everybody is told, the log once."""
+def test_items_later_than_allowed_are_counted(home, clock, caplog):
+    """It is selected, joins what is still retained, and is reported everywhere, in the log once."""
     home.execute(STREAMS.replace("t;", "t late by 10 minutes;") + JOIN)
     home.execute("create query all as B//i->y[k->b]; create query none as A//i->x[k->b]")
     for hour in range(6):
@@ -106,11 +106,12 @@ def test_what_comes_later_than_allowed_is_counted(home, clock, caplog):
     assert "late      B: allowed lateness 10 minutes (declared), 3 items arrived later" in told
     assert "missed    3 of B arrived later than allowed" in told
     home.execute("A//i->x[k->a] JOIN{a = b, 1 hour} B//i->y[k->b] publish after;")
-    assert home.status("after").missed == {}, "nothing since it is there"
+    assert home.status("after").missed == {}, "nothing since its registration"
 
 
 def test_lateness_is_learned(home, clock):
-    """Items that are up to two hours late find theirs, although the window is five minutes; state does not grow."""
+    """Items that are up to two hours late find their partners, although the window is five minutes; state does not
+    grow."""
     home.execute(STREAMS + "A//i->x[k->a] JOIN{a = b, 5 minutes} B//i->y[k->b] publish j;")
     draw, sizes, size = random.Random(1), [], 300
     some = sorted((START + i * 120 + draw.random() ** 3 * 2 * HOUR, stream, i) for i in range(size) for stream in "AB")
@@ -131,7 +132,7 @@ def test_lateness_is_learned(home, clock):
 
 @pytest.mark.parametrize("first", ["A", "AB"])
 def test_old_data_is_replayed(home, clock, first):
-    """Last year's items in order, after this year's: into one stream before the other, or into both in turns."""
+    """Last year's items in order, after this year's: into one stream before the other, or alternating."""
     home.execute(STREAMS + JOIN)
     for i in range(40):
         clock.now = START + i * 60
@@ -151,8 +152,8 @@ def test_old_data_is_replayed(home, clock, first):
     assert len(pairs(home)) == 100
 
 
-def test_an_idle_stream_does_not_hold_the_others_up(tmp_path, clock):
-    """After a while, unless it is known to be behind: then for as long as it is."""
+def test_an_idle_stream_does_not_block_others(tmp_path, clock):
+    """It blocks them for a while only, unless its source is known to fail."""
     with testing.open(tmp_path / "home", clock, idle_after=DAY) as weir:
         weir.execute(STREAMS.replace("t;", "t late by 1 minute;") + JOIN)
         put(weir, "B", ("b", START))
@@ -167,7 +168,7 @@ def test_an_idle_stream_does_not_hold_the_others_up(tmp_path, clock):
         assert len(pairs(weir)) == 1
 
 
-def test_a_stream_that_is_known_to_be_behind_holds_the_others_up(tmp_path, clock):
+def test_a_failing_stream_blocks_others(tmp_path, clock):
     with testing.open(tmp_path / "home", clock, idle_after=DAY) as weir:
         weir.execute(STREAMS.replace("t;", "t late by 1 minute;") + JOIN)
         source = weir.feed("B", [item("b", START), testing.PAUSE])
@@ -181,7 +182,7 @@ def test_a_stream_that_is_known_to_be_behind_holds_the_others_up(tmp_path, clock
 
 
 def test_state_stays_within_its_limit(tmp_path, clock, caplog):
-    """Less lateness is allowed then, what is missed is counted; declared lateness is kept to."""
+    """Then less lateness is allowed and missed items are counted. Declared lateness is never reduced."""
     counts = {}
     for late in ("", " late by 10 days"):
         with testing.open(tmp_path / f"home{len(late)}", clock, state_limit=60_000) as weir:
@@ -200,8 +201,8 @@ def test_state_stays_within_its_limit(tmp_path, clock, caplog):
     assert "the join state exceeds the limit of 0 MiB" in caplog.text
 
 
-def test_versions_of_rows_are_forgotten(tmp_path, clock):
-    """A file that changes for ever: what is retained is what the window reaches, versions included."""
+def test_old_versions_of_rows_are_dropped(tmp_path, clock):
+    """A file that keeps changing: only versions within reach of the window are retained."""
     file = tmp_path / "rows.xml"
     file.write_text("<rows/>")
     with testing.open(tmp_path / "home", clock) as weir:

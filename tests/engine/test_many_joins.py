@@ -1,4 +1,4 @@
-"""SQL joins of three and more streams through the engine: registered and dropped in between, reopened, on Spark."""
+"""SQL joins of three and more streams through the engine: with registrations and drops, restarts, on Spark."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def documents_of(arrived) -> list[tuple[str, Document]]:
 
 
 def oracle(batches, text: str, since: int = 0, until: int | None = None) -> list[list[str]]:
-    """What each document completes when it comes, of those that came since the query was there."""
+    """The results that each document completes on arrival, among the documents since the query was registered."""
     (query,) = parse_script(text)
     come, found = [], []
     for number, (stream, document) in ((i, one) for i, batch in enumerate(batches) for one in batch):
@@ -133,8 +133,8 @@ def test_output_and_explain(tmp_path: Path) -> None:
         assert "in R join S join T" in weir.explain()
 
 
-def test_many_at_once_share_a_table(tmp_path: Path) -> None:
-    """Registered by rows; those of a later segment meet what the first ones left, from their registration on."""
+def test_queries_registered_in_bulk_share_a_table(tmp_path: Path) -> None:
+    """Registered in bulk. Queries of a later segment join the retained documents since their registration."""
     statement = (
         "create query $name as select R.a from R [range $w], S [rows $n], T [range 9] "
         "where R.a = S.a and S.b = T.b and T.k > $k"
@@ -165,7 +165,7 @@ def test_many_at_once_share_a_table(tmp_path: Path) -> None:
         assert any(counts)
 
 
-def test_unknown_column_of_the_third(tmp_path: Path) -> None:
+def test_unknown_column_of_the_third_stream(tmp_path: Path) -> None:
     with testing.open(tmp_path / "home") as weir:
         weir.execute(STREAMS)
         with pytest.raises(QueryError, match="the query reads zz; the columns of T are b, k, t"):
@@ -173,7 +173,7 @@ def test_unknown_column_of_the_third(tmp_path: Path) -> None:
 
 
 def test_spark_job_equals_oracle(spark_weir, spark) -> None:
-    """Two runs of the job over one home; the second finds the state of the first."""
+    """Two runs of the job on one home; the second continues with the state of the first."""
     weir = spark_weir
     names = list(QUERIES)
     weir.execute(STREAMS + created(names))

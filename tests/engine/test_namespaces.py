@@ -59,7 +59,7 @@ def test_selections_agree_with_lxml(found):
         assert sorted(r.documents[0] for r in found.results(f"q{number}")) == sorted(expected), query
 
 
-def test_attributes_in_outputs_are_those_of_the_document(found):
+def test_attributes_in_outputs_match_the_document(found):
     chosen = etree.XPath("//a/@*[local-name()='k']")
     number = list(QUERIES).index("S//a/@k")
     shown = sorted((r.documents[0], r.output) for r in found.results(f"q{number}"))
@@ -67,7 +67,7 @@ def test_attributes_in_outputs_are_those_of_the_document(found):
     assert shown == sorted(expected)
 
 
-def test_feeds_niagaracq_and_joins_see_all_of_them(found):
+def test_feeds_niagaracq_and_joins_see_all_namespaces(found):
     two = [f"S-{n}" for n, text in enumerate(DOCUMENTS, 1) if "k='2'" in text]
     each = [f"S-{n}" for n, text in enumerate(DOCUMENTS, 1) for _ in range(text.count("k='2'"))]
     assert sorted(r.documents[0] for r in found.results("Two")) == sorted(two)

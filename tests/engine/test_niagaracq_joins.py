@@ -54,7 +54,7 @@ def test_two_sources_in_any_order(tmp_path: Path) -> None:
         shown = weir.explain("Cheap")
         edges = "Quote.Price < Company.Target and Quote.Symbol = Company.Symbol"
         assert f"signature {edges} in quotes join companies" in shown
-        assert "constants below the join, on documents (steps a document, by statistics:" in shown
+        assert "constants below the join, on documents (steps per document, by statistics:" in shown
         (result,) = weir.results("Cheap")
         assert result.documents == ["quotes-1", "companies-1"]
         assert result.bindings["t"]["document"] == "companies-1"
@@ -97,7 +97,7 @@ def element(pick: random.Random, name: str) -> str:
 
 
 def test_any_number_of_sources_equals_the_oracle(tmp_path: Path) -> None:
-    """Documents come in any order of their times; a result names all of them and what each variable is bound to."""
+    """Documents arrive in any order of their times. A result names all of them and the bindings of all variables."""
     pick = random.Random(3)
     texts = {
         "Three": f"create Three where {', '.join(ITEMS[:3])} construct <r k=$k>$z</r>",
@@ -131,11 +131,11 @@ def test_any_number_of_sources_equals_the_oracle(tmp_path: Path) -> None:
             assert weir.status(name).results == len(got)
         (shown,) = {r.output for r in weir.results("Dear") if r.bindings["y"]["value"] == "2"}
         assert shown == "2"
-        assert "side by side from each new document" in weir.explain("Four")
+        assert "side by side, starting from each new document" in weir.explain("Four")
 
 
 def test_a_changing_file_as_the_other_side(tmp_path: Path) -> None:
-    """Rows that changed or went no longer meet what comes later; what came before meets the new version too."""
+    """Changed or deleted rows do not join later documents; earlier documents also join the new version."""
     file = tmp_path / "companies.xml"
     file.write_text("<Companies/>")
     with testing.open(tmp_path / "home") as weir:
@@ -152,7 +152,7 @@ def test_a_changing_file_as_the_other_side(tmp_path: Path) -> None:
         source = open_source(stream, open_log(weir.home.streams, id), tmp_path)
 
         def new(quotes: list[str], companies: dict[str, str] | None = None) -> list[str]:
-            """What comes of a new version of the file and of quotes after it."""
+            """The results of a new version of the file and of quotes after it."""
             if companies is not None:
                 file.write_text(f"<Companies>{''.join(company(*both) for both in companies.items())}</Companies>")
                 assert sum(source.poll(time.time()))

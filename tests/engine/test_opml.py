@@ -1,4 +1,4 @@
-"""Lists of feeds: out of a home and into another one; what feeds say of themselves."""
+"""Lists of feeds: exported from one home and imported into another; the metadata of feeds."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def test_import(weir) -> None:  # type: ignore[no-untyped-def]
     assert weir.import_opml(LIST) == ["The_Daily_more", "The_Daily_more_2", "feed_7_days"]
     places = {name: stream.path for name, (_, stream) in weir.catalog.streams().items()}
     assert places["The_Daily_more_2"] == "https://example.org/other?a=%27b%27"
-    assert weir.import_opml(LIST.replace(b"7", b"8")) == ["feed_8_days"], "what is there already is left out"
+    assert weir.import_opml(LIST.replace(b"7", b"8")) == ["feed_8_days"], "existing feeds are skipped"
     for text, words in ((b"<html/>", "the document element is html"), (b"<opml", "not an OPML document")):
         with pytest.raises(SourceError, match=words):
             weir.import_opml(text)
 
 
-def test_what_feeds_say_of_themselves_is_shown_and_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadata_of_feeds_is_shown_and_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with serving() as server, testing.open(tmp_path / "home") as weir:
         about = b"<title>Chan</title><link>http://h.org/</link><description>All &amp;lt;b&amp;gt; of it</description>"

@@ -87,7 +87,7 @@ def in_a_script(weir: Weir, drawn: dict[str, str]) -> None:
 @pytest.mark.parametrize("register", [in_rows, in_a_script])
 @pytest.mark.parametrize("count", [100, 1_000])
 def test_results_are_those_of_the_oracle(tmp_path: Path, register, count: int) -> None:
-    """A thousand come with a segment; of a hundred the job makes one."""
+    """A thousand queries bring their own segment; for a hundred, the job builds one."""
     drawn = {f"q{i}": path for i, path in enumerate(paths(count, count))}
     bodies = documents(3, 12)
     with testing.open(tmp_path / "home") as weir:
@@ -108,7 +108,7 @@ def test_results_are_those_of_the_oracle(tmp_path: Path, register, count: int) -
     assert sum(map(bool, expected.values())) > count / 4
 
 
-def test_one_shape_is_stored_and_each_query_has_its_own(tmp_path: Path) -> None:
+def test_one_shape_is_stored_for_all_paths(tmp_path: Path) -> None:
     drawn = {f"q{i}": f"/a{i}[b = 'x{i}']/c" for i in range(100)}
     with testing.open(tmp_path / "home") as weir:
         weir.execute("create stream S")
@@ -124,7 +124,7 @@ def test_one_shape_is_stored_and_each_query_has_its_own(tmp_path: Path) -> None:
             in_rows(weir, {**drawn, "q7": "/other"})
 
 
-def test_what_a_stream_declares_is_still_compared_with_each_path(tmp_path: Path) -> None:
+def test_paths_are_checked_against_the_declared_stream(tmp_path: Path) -> None:
     with testing.open(tmp_path / "home") as weir:
         weir.execute("create stream S (x int)")
         with pytest.raises(QueryError, match="begin with <S>"):

@@ -1,4 +1,4 @@
-"""Planning beside the job: bulk registrations bring their segments, a process of its own merges them."""
+"""Planning outside the job: bulk registrations bring their segments, and a separate process merges them."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def test_a_registration_in_bulk_writes_its_segments(bulk):
     written = bulk.catalog.segments(0)
     assert [size for _, _, size, _, _ in written] == [50, 50, 20]
     planner: Planner = bulk.planning.planner()
-    asked = []
-    planner.registered = Watched(planner.registered, asked)
+    reads = []
+    planner.registered = RecordedReads(planner.registered, reads)
     planner.refresh(bulk.catalog.version(), {})
-    assert asked == [0, written[-1][1]], "only what came before and behind the bulk is built by the job"
+    assert reads == [0, written[-1][1]], "the job builds only the queries before and after the bulk"
     assert fired(bulk, 3) == ["q-1", "q-2", "small"]
 
 
@@ -59,21 +59,21 @@ def test_a_registration_that_fails_leaves_no_segment(bulk):
     assert fired(bulk, 7) == ["q-5", "q-6"]
 
 
-class Watched:
-    """Says from which change on queries are read."""
+class RecordedReads:
+    """Records the changes from which queries are read."""
 
-    def __init__(self, registered, asked: list[int]) -> None:
-        self.registered, self.asked = registered, asked
+    def __init__(self, registered, reads: list[int]) -> None:
+        self.registered, self.reads = registered, reads
 
     def planned(self, after: int, upto: int):
-        self.asked.append(after)
+        self.reads.append(after)
         return self.registered.planned(after, upto)
 
     def __getattr__(self, name: str):
         return getattr(self.registered, name)
 
 
-def test_words_that_many_queries_look_for(weir, monkeypatch):
+def test_words_that_many_queries_search_for(weir, monkeypatch):
     monkeypatch.setattr("fishweir.evaluate.select.anchors.MANY", 3)
     weir.execute("create stream S")
     words = [("fish", "weir"), ("fish", "trap"), ("net", "fish"), ("trap", "net")]
@@ -96,7 +96,7 @@ def until_done(planner: Planner, version: int) -> None:
         planner.refresh(version, {})
 
 
-def test_a_process_of_its_own_merges_and_is_started_again(bulk, monkeypatch, caplog):
+def test_a_separate_process_merges_and_is_restarted(bulk, monkeypatch, caplog):
     monkeypatch.setattr(planner_process, "SMALL_WORK", 0)
     monkeypatch.setattr("fishweir.evaluate.plan.planner.SMALL", 0)
     process = PlannerProcess(Path(bulk.home.plan), {})

@@ -1,4 +1,4 @@
-"""Queries that read what others publish, through the running job; what is read cannot go away."""
+"""Queries that read what others publish, through the running job; queries with readers cannot be dropped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def found(weir, name):
 
 
 def test_outputs_are_documents_of_a_stream(weir):
-    """A filter keeps documents and ids; parts and what is constructed are new documents of the query's stream."""
+    """A filter keeps documents and ids; parts and constructed outputs are new documents of the query's stream."""
     weir.execute("""
         create stream S;
         S/shelf[@open = 'yes'] publish open;
@@ -48,8 +48,8 @@ def test_outputs_are_documents_of_a_stream(weir):
     assert [r[:2] for r in found(weir, "of_hits")] == [(["hits-1"], 10.0), (["hits-3"], 5.0)]
 
 
-def test_what_is_published_meets_the_documents_of_its_time(weir):
-    """It comes a micro-batch later than what it is made of; by then others are far ahead."""
+def test_published_documents_join_documents_of_their_time(weir):
+    """It arrives one micro-batch later than its input documents; by then, other streams are far ahead."""
     weir.execute("""
         create stream S; create stream U;
         create query chain as select z from S//a->x JOIN{x=y, 1} S//b->y FOLLOWED BY{y=z, 2} U//c->z;
@@ -66,8 +66,8 @@ def test_what_is_published_meets_the_documents_of_its_time(weir):
         assert [documents[1] for documents, _, _ in found(weir, name)] == ["U-1"], name
 
 
-def test_a_stream_that_is_behind_meets_what_was_retained(tmp_path):
-    """As many documents a micro-batch are taken of each stream, so one is ahead of the other; neither is late."""
+def test_a_slower_stream_joins_retained_documents(tmp_path):
+    """A micro-batch takes as many documents from each stream, so one is ahead of the other; neither is late."""
     with testing.open(tmp_path / "home", documents_per_batch=4) as weir:
         weir.execute("create stream S; create stream R; create query plain as S//a->x JOIN{x=y, 1} R//a->y")
         weir.publish("S", [f"<a>{t}</a>" for t in (0, 50, 100)], timestamps=[0.0, 50.0, 100.0])
@@ -83,8 +83,8 @@ def quiet(tmp_path):
         yield weir
 
 
-def test_a_chain_sees_what_arrived_after_its_own_registration(weir):
-    """Also where its first joins are those of an older chain: their results count from their earliest document on."""
+def test_a_chain_sees_documents_after_its_registration(weir):
+    """Even if it shares its first joins with an older chain: a result counts from its earliest document on."""
     two = "S//a->x JOIN{x=y, INF} S//b->y FOLLOWED BY{y=z, INF} U//c->z"
     three = f"{two} JOIN{{z=u, INF}} S//d->u"
     weir.execute(f"create stream S; create stream U; create query old as {three}; create query old_two as {two}")
@@ -100,8 +100,8 @@ def test_a_chain_sees_what_arrived_after_its_own_registration(weir):
         assert weir.status(name).results == len(values)
 
 
-def test_a_document_does_not_meet_itself_by_another_name(weir, spark):
-    """What a filter or a feed passes on is the document that came, through however many of them."""
+def test_a_document_does_not_join_itself_under_another_name(weir, spark):
+    """Filters and feeds pass the original document on, through any number of them."""
     weir.execute("""
         create stream S;
         S/r publish P; P publish Q; create feed F from Q;
@@ -158,7 +158,7 @@ def test_a_feed_is_read_by_every_language(weir):
     assert [documents for documents, _, _ in found(weir, "alone")] == [["S-1"], ["S-4"]]
 
 
-def test_a_feed_that_others_read_stays(quiet):
+def test_a_feed_with_readers_cannot_be_dropped(quiet):
     quiet.execute(FEEDS.partition(";")[2] + "create query q as F; F publish P")
     with pytest.raises(QueryError, match="the feed F is read by P, q; drop them first"):
         quiet.drop("F")
@@ -168,7 +168,7 @@ def test_a_feed_that_others_read_stays(quiet):
     assert list(quiet.catalog.streams()) == ["S"]
 
 
-def test_what_is_read_cannot_be_dropped(quiet):
+def test_queries_with_readers_cannot_be_dropped(quiet):
     script = "S//a publish P; P//b publish Q; create feed F from P; register feed F as G; create query r as Q//c"
     quiet.execute(script)
     assert quiet.execute(script) == ["P", "Q", "F", "r"]
@@ -180,7 +180,7 @@ def test_what_is_read_cannot_be_dropped(quiet):
     quiet.execute("create stream P")
 
 
-def test_nothing_is_put_among_the_results_of_a_query(quiet):
+def test_publishing_to_the_stream_of_a_query_is_refused(quiet):
     quiet.execute("S//a publish P; create query Q as P; S publish R")
     with pytest.raises(QueryError, match="P contains the results of a query: programs cannot publish to it"):
         quiet.publish("P", ["<a/>"])
@@ -188,7 +188,7 @@ def test_nothing_is_put_among_the_results_of_a_query(quiet):
         quiet.publish("R", ["<a/>"])
 
 
-def test_a_query_that_nobody_reads_makes_no_stream(quiet):
+def test_a_query_without_readers_creates_no_stream(quiet):
     quiet.register_many("S//a[b = $b] publish $name", [{"b": i, "name": f"p{i}"} for i in range(20)])
     assert list(quiet.catalog.streams()) == ["S"]
     quiet.execute("p7//b")
@@ -217,8 +217,8 @@ def test_refused(quiet, text, column, reason):
     assert quiet.catalog.names() == []
 
 
-def test_a_name_that_became_free_closes_no_cycle(quiet):
-    """The readers of a query that expired keep its stream."""
+def test_reusing_a_name_cannot_create_a_cycle(quiet):
+    """The stream of an expired query exists as long as it has readers."""
     quiet.execute("S//a publish P expire 2001-01-01; P//b publish Q")
     quiet._expire()
     assert quiet.catalog.names() == ["Q"]
@@ -227,13 +227,13 @@ def test_a_name_that_became_free_closes_no_cycle(quiet):
     quiet.execute("S//c publish P")
 
 
-def test_an_unnamed_query_takes_no_streams_name(quiet):
+def test_an_unnamed_query_does_not_take_the_name_of_a_stream(quiet):
     quiet.execute("create stream q1")
     assert quiet.execute("S//a; create stream q3; S//b; S//c") == ["q2", "q4", "q5"]
-    assert quiet.execute("S//b") == ["q4"], "word for word: passed over"
+    assert quiet.execute("S//b") == ["q4"], "identical statements are skipped"
 
 
-def test_a_query_is_not_named_after_a_stream_that_others_read(quiet):
+def test_a_query_cannot_take_the_name_of_a_stream_with_readers(quiet):
     quiet.execute("S//a publish P expire 2001-01-01; P//b publish Q")
     quiet._expire()
     with pytest.raises(QueryError, match="query P: there is already a stream with this name"):
@@ -243,7 +243,7 @@ def test_a_query_is_not_named_after_a_stream_that_others_read(quiet):
 CHAIN = "S//a->x JOIN{x=y, 5} S//b->y FOLLOWED BY{y=z, 5} S//c->z"
 
 
-def test_the_first_join_of_a_chain_is_there_for_its_readers(quiet):
+def test_the_first_join_of_a_chain_stays_while_it_has_readers(quiet):
     assert quiet.execute(f"{CHAIN} publish P; create query Q as {CHAIN}; P//c publish R") == ["P", "Q", "R"]
     made = next(name for name in quiet.catalog.names() if name.startswith("join."))
     assert quiet.catalog.names() == [made, "P", "Q", "R"]

@@ -1,4 +1,4 @@
-"""Tuples that queries of every language publish and read: columns, types, ids; each level against the oracle."""
+"""Tuples that queries of every language publish and read: columns, types, ids; each level equals the oracle."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_columns_of_joins(trades):
     assert text.endswith("<s>A</s><k>7</k></open>")
 
 
-def test_documents_that_sql_selects_whole_stay_as_they_are(trades):
+def test_documents_selected_whole_by_sql_are_unchanged(trades):
     trades.execute("""
         select * from docs where x = 7 publish P; select x, "@k" from docs publish Q;
         create query whole as P; create query path as P/d/x; create query row as select * from Q where k = 1;
@@ -154,7 +154,7 @@ def test_refused(trades, text, place, words):
     assert trades.catalog.names() == []
 
 
-def test_what_is_read_stays(trades):
+def test_feeds_and_queries_with_readers_cannot_be_dropped(trades):
     trades.execute("""
         select symbol, size from trades publish P; select symbol from P publish Q;
         where <Q><symbol>$s</></> in "Q" construct <s>$s</s> publish R; create query last as R;
@@ -183,7 +183,7 @@ def test_readers_of_an_expired_query_keep_its_columns(trades):
 
 @dataclass(frozen=True)
 class Level:
-    """A stream with the columns of its tuples and the name of their element; none where it has documents."""
+    """A stream with the columns of its tuples and the name of their element; without columns if it has documents."""
 
     name: str
     columns: dict[str, str]
@@ -200,7 +200,7 @@ CONDITIONS = {
 
 
 def condition(draw: random.Random, level: Level, prefix: str = "") -> str:
-    """Either of two, so that some tuples come through several levels."""
+    """One of two conditions, so that some tuples pass several levels."""
     chosen = draw.choices(sorted(level.columns.items()), k=2)
     parts = [draw.choice(CONDITIONS[kind]).format(f'{prefix}"{name}"') for name, kind in chosen]
     return f"({' or '.join(parts)})"
@@ -239,7 +239,7 @@ def joined(draw: random.Random, name: str, left: Level, right: Level) -> tuple[s
 
 
 def script(draw: random.Random) -> tuple[list[str], list[Level]]:
-    """Queries, each over what came before it, and the levels that they make; only two of them join."""
+    """Queries, each over the levels before it, and the levels that they create; only two of them are joins."""
     base = {"a": "int", "b": "double", "s": "string", "f": "boolean", "t": "timestamp"}
     levels, texts = [Level("R", base, "R")], []
     for i in range(9):
@@ -252,7 +252,7 @@ def script(draw: random.Random) -> tuple[list[str], list[Level]]:
 
 
 def items_of(weir, name: str) -> list[tuple[Document, dict[str, Any] | None]]:
-    """All that has come by a stream so far, as the oracle takes it."""
+    """All documents of a stream so far, in the form that the oracle takes."""
     id, stream = weir.catalog.streams()[name]
     log = open_log(weir.home.streams, id)
     entries = [log.entry(number) for number in range(1, log.head() + 1)]
@@ -264,7 +264,7 @@ def items_of(weir, name: str) -> list[tuple[Document, dict[str, Any] | None]]:
 
 
 def expected(weir, name: str) -> list[tuple[list[str], float, Any]]:
-    """The oracle's results of a query over what its sources have."""
+    """The oracle's results of a query over the documents of its sources."""
     query = weir.catalog.query(name)
     shape, constants = query.shape, query.constants
     if isinstance(shape, Selection):
@@ -303,7 +303,7 @@ def rows(draw: random.Random, count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_every_level_is_the_oracles(tmp_path, seed):
+def test_every_level_agrees_with_the_oracle(tmp_path, seed):
     draw = random.Random(seed)
     texts, levels = script(draw)
     create = "create stream R (a int, b double, s string, f boolean, t timestamp); "

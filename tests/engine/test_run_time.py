@@ -1,4 +1,4 @@
-"""Queries, streams and other processes come and go while the job runs."""
+"""Queries, streams and other processes are added and removed while the job runs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.engine.helpers import all_outputs, outputs, wait_for
 ABOVE = 'create {} where <a>$v</> in "S", $v > {} construct $v'
 
 
-def test_queries_come_and_go_at_random(spark_weir):
+def test_queries_are_added_and_dropped_at_random(spark_weir):
     weir = spark_weir
-    """Each document meets exactly the queries that were alive when it was published."""
+    """Each document is evaluated for exactly the queries that existed when it was published."""
     pick = random.Random(7)
     weir.execute("create stream S")
     weir.start()
@@ -156,7 +156,7 @@ def test_many_queries_while_running(weir):
 
 
 def double(result):
-    """Called by `do call`: leaves its output in a file."""
+    """Called by `do call`: writes its output to a file."""
     with open("called.txt", "a") as file:
         file.write(f"{result.query} {result.output}\n")
 
@@ -206,7 +206,7 @@ def test_actions(weir, tmp_path, monkeypatch, caplog):
     assert len(outputs(weir, "silent")) == 2
 
 
-def test_endless_dataframe_holds_up_nobody(spark_weir, spark):
+def test_an_endless_dataframe_blocks_no_others(spark_weir, spark):
     """A DataFrame attached while the job runs, which always has more, delays neither delivery nor stop."""
     weir = spark_weir
     seen = []

@@ -1,4 +1,4 @@
-"""What changes under overload: queries come and go, the process ends in the middle, preferences that make no sense."""
+"""Changes under overload: queries are added and dropped, the process is interrupted, preferences are invalid."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def lacking(weir: testing.Weir, query: str) -> list[bool]:
     return ["list/transaction/contact/addr" in result.left_out for result in weir.results(query)]
 
 
-def test_queries_come_and_go_under_overload(weir: testing.Weir) -> None:
-    """What is left out is decided anew for the queries that there are."""
+def test_queries_are_added_and_dropped_under_overload(weir: testing.Weir) -> None:
+    """The decision is repeated for the current queries."""
     weir.action("keep", lambda _: None)
     weir.execute(f"create stream transactions; create query Q1 as {PREFERRED} do keep; create query plain as {Q1}")
     overloaded(weir)
@@ -47,12 +47,12 @@ def test_queries_come_and_go_under_overload(weir: testing.Weir) -> None:
     weir.drop("later")
     weir.publish("transactions", transactions(30, 60))
     weir.step()
-    assert not weir.table.newest().cut, "whoever is left has no preference"
+    assert not weir.table.newest().cut, "the remaining query has no preference"
     assert lacking(weir, "plain") == [False] * 45
 
 
 def test_a_process_that_ends_between_decision_and_commit_sheds_the_same(weir: testing.Weir) -> None:
-    """The decision is on disk before the micro-batch runs: another process repeats it, whatever waits by then."""
+    """The decision is recorded before the micro-batch runs: another process repeats it, whatever is waiting by then."""
     found: list[Result] = []
     weir.action("keep", found.append)
     weir.execute(f"create stream transactions shed allowed; create query Q1 as {PREFERRED} do keep")
@@ -81,7 +81,8 @@ def test_a_process_that_ends_between_decision_and_commit_sheds_the_same(weir: te
 
 
 def test_outputs_that_take_longer_than_micro_batches_are_overload(weir: testing.Weir) -> None:
-    """Most micro-batches end while outputs of an earlier one are being constructed: that says nothing about outputs."""
+    """Most micro-batches end while outputs of an earlier one are being constructed, so they say nothing about
+    outputs."""
     overload, spent = Overload(5.0), OutputTimer()
     shedder = Shedder(weir.home, overload, lambda _: {}, spent)
     with spent.counting(batch=1, documents=1):
@@ -115,8 +116,8 @@ def test_preferences_that_make_no_sense_are_refused_and_change_nothing(weir: tes
     assert weir.execute(f"create query q as {Q1} pref name > tel") == ["q"]
 
 
-def test_documents_that_lost_patterns_wait_for_less(weir: testing.Weir) -> None:
-    """What waits for its outputs counts by what these cost without the patterns that were left out."""
+def test_documents_without_patterns_count_less_in_the_backlog(weir: testing.Weir) -> None:
+    """Documents waiting for outputs are weighted by the cost of these outputs without the omitted patterns."""
     weir.action("keep", lambda _: None)
     weir.execute(f"create stream transactions; create query Q1 as {PREFERRED} do keep; create query plain as {Q1}")
     waiting: list[tuple[int, int]] = []

@@ -19,7 +19,7 @@ EACH = 40
 
 
 def lists(count: int) -> list[str]:
-    """Documents of 40 transactions, every other one of which Q1 selects."""
+    """Documents of 40 transactions each. Q1 selects every other transaction."""
     ones = [one.removeprefix("<list>").removesuffix("</list>") for one in transactions(count * EACH)]
     return [f"<list>{''.join(ones[i : i + EACH])}</list>" for i in range(0, len(ones), EACH)]
 
@@ -54,7 +54,7 @@ def test_elements_of_one_document_lose_different_patterns(weir: testing.Weir, ta
     assert "of the elements list/transaction" in str(weir.status())
 
 
-def test_elements_are_left_out_where_all_queries_go_over_them(weir: testing.Weir, taken: list[Result]) -> None:
+def test_elements_are_left_out_if_all_queries_iterate_over_them(weir: testing.Weir, taken: list[Result]) -> None:
     weir.execute(f"create stream transactions shed allowed; {PREFERRED}")
     overloaded(weir)
     weir.publish("transactions", lists(100))
@@ -74,7 +74,7 @@ ROOT = "create query root as for $l in stream('transactions')/list return $l/tra
 
 
 @pytest.mark.parametrize("more", ["", ROOT])
-def test_documents_are_left_out_where_they_are_made_up_for(weir: testing.Weir, taken: list[Result], more: str) -> None:
+def test_documents_are_left_out_if_they_are_made_up_for(weir: testing.Weir, taken: list[Result], more: str) -> None:
     """An element could not be evaluated later, and another query may need all elements of a document."""
     weir.execute(f"create stream transactions shed allowed make up within 1 hour; {PREFERRED} {more}")
     overloaded(weir)
@@ -89,7 +89,7 @@ def test_documents_are_left_out_where_they_are_made_up_for(weir: testing.Weir, t
     assert not any(result.left_out for result in weir.results("Q1"))
 
 
-def test_a_repeated_micro_batch_gives_the_same(
+def test_a_repeated_micro_batch_has_the_same_results(
     weir: testing.Weir, taken: list[Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weir.execute(f"create stream transactions shed allowed; {PREFERRED}")

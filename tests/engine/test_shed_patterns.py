@@ -1,4 +1,4 @@
-"""Patterns that are left out under overload: results are constructed from what was kept, and say what was not."""
+"""Patterns omitted under overload: results are constructed from the others, and list the omitted ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ return $a//name, $a/contact/tel, $a/contact/addr"""
 
 @dataclass
 class Slow(Overload):
-    """As if each document took a tenth of a second, and its outputs as long."""
+    """An overload in which each document takes a tenth of a second, and its outputs take as long."""
 
     def took(self, documents: int, seconds: float, shed: int = 0, part: float = 1.0) -> None:
         self._costs.append(0.1)
@@ -46,13 +46,13 @@ def transactions(count: int, after: int = 0) -> list[str]:
 
 @pytest.fixture
 def taken(weir: testing.Weir) -> list[Result]:
-    """What `do keep` delivers."""
+    """The results that `do keep` delivers."""
     found: list[Result] = []
     weir.action("keep", found.append)
     return found
 
 
-def test_what_matters_least_per_cost_is_left_out_and_all_is_there_again_afterwards(
+def test_patterns_worth_least_per_cost_are_left_out_during_a_burst(
     weir: testing.Weir, taken: list[Result], caplog: pytest.LogCaptureFixture
 ) -> None:
     weir.execute(f"""
@@ -110,7 +110,7 @@ def test_columns_of_sql_and_arrow(weir: testing.Weir, taken: list[Result]) -> No
     assert all(result.output["note"] == "some text" for result in weir.results("all"))  # type: ignore[index]
 
 
-def test_who_reads_again_or_repeats_a_micro_batch_gets_the_same(
+def test_reading_again_and_repeating_have_the_same_results(
     weir: testing.Weir, taken: list[Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weir.execute(f"""
@@ -146,7 +146,7 @@ def test_a_stream_that_allows_it_degrades_all_queries(weir: testing.Weir, taken:
     assert 0 < len(list(weir.results("Q1"))) <= 30
 
 
-def test_queries_over_published_results_see_what_was_kept(weir: testing.Weir) -> None:
+def test_queries_over_published_results_see_the_kept_patterns(weir: testing.Weir) -> None:
     weir.execute("""
         create stream R (id int, note string);
         select id, note from R publish P pref v(id) = 0.9, v(note) = 0.01;
@@ -161,7 +161,7 @@ def test_queries_over_published_results_see_what_was_kept(weir: testing.Weir) ->
     assert any(one["note"] is None for one in found)  # type: ignore[index]
 
 
-def test_results_that_lack_patterns_come_again_whole(
+def test_results_without_patterns_are_delivered_again_complete(
     weir: testing.Weir, taken: list[Result], caplog: pytest.LogCaptureFixture
 ) -> None:
     weir.execute(f"""
@@ -188,8 +188,8 @@ def test_results_that_lack_patterns_come_again_whole(
     assert len(list(weir.results("plain"))) == 15
 
 
-def test_queries_that_few_want_are_not_evaluated_where_that_saves_most(weir: testing.Weir) -> None:
-    """Their paths are not looked for; queries of others are complete."""
+def test_queries_with_few_subscribers_are_suspended_first(weir: testing.Weir) -> None:
+    """Their paths are suspended; other queries are complete."""
     weir.execute("""
         create stream S;
         create query few as for $a in stream('S')/t where $a/long/x > 0 return $a/id pref v(id) = 0.1

@@ -1,4 +1,4 @@
-"""Selection patterns that are dropped alone: where queries say what a condition is worth, it may be left unchecked."""
+"""Selection patterns dropped alone: if queries declare the value of a condition, it may be left unchecked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHER = "create query other as for $a in stream('transactions')/list/transaction
 
 
 def shed(weir: testing.Weir, documents: list[str], *queries: str) -> dict[str, list[Result]]:
-    """The results of one micro-batch under overload, by query. Nobody takes them, so outputs cost nothing."""
+    """The results of one micro-batch under overload, by query. They are not delivered, so outputs cost nothing."""
     weir.execute(f"create stream transactions; {OTHER} {' '.join(queries)}")
     overloaded(weir)
     weir.publish("transactions", documents)
@@ -31,7 +31,7 @@ def number(result: Result) -> int:
     return int(str(result.output).removeprefix("<name>n").removesuffix("</name>"))
 
 
-def test_a_condition_that_is_worth_little_is_not_checked_and_results_say_so(weir: testing.Weir) -> None:
+def test_a_condition_worth_little_is_not_checked_and_results_show_it(weir: testing.Weir) -> None:
     results = shed(weir, transactions(80), f"create query q as {BODY} return $a/name {NAMED};")["q"]
     relaxed = [one for one in results if one.left_out]
     assert all(one.left_out == (PRICE,) for one in relaxed)
@@ -77,7 +77,7 @@ def test_elements_of_a_document(weir: testing.Weir) -> None:
     ],
     ids=["not named", "another query checks it", "returned as well"],
 )
-def test_otherwise_it_is_checked_or_the_query_is_not_evaluated(weir: testing.Weir, text: str) -> None:
+def test_other_conditions_are_checked_or_the_query_is_suspended(weir: testing.Weir, text: str) -> None:
     results = shed(weir, transactions(80), text).get("q", [])
     names = [str(one.output).partition("</name>")[0].removeprefix("<name>n") for one in results]
     assert all(int(one) % 2 for one in names)

@@ -1,4 +1,4 @@
-"""Shedding in the job: what is left out, that it is said, that it is repeated, and that it is made up for."""
+"""Shedding in the job: what is left out, how it is reported, repeated micro-batches, and making up for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fishweir.shedding.overload import Overload
 
 @dataclass
 class Slow(Overload):
-    """As if each document took a tenth of a second, whatever it took."""
+    """An overload in which each document takes a tenth of a second."""
 
     def took(self, documents: int, seconds: float, shed: int = 0, part: float = 1.0) -> None:
         self._costs.append(0.1)
@@ -40,9 +40,7 @@ def found(weir: testing.Weir, query: str) -> list[int]:
     return [result.output["id"] for result in weir.results(query)]  # type: ignore[index]
 
 
-def test_the_preferred_tuples_are_kept_and_all_again_after_the_burst(
-    weir: testing.Weir, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_preferred_tuples_are_kept_during_a_burst(weir: testing.Weir, caplog: pytest.LogCaptureFixture) -> None:
     weir.execute("create stream R (id int, price double); create query all as select id from R pref price > 1000")
     overloaded(weir)
     weir.publish("R", tuples(40))
@@ -126,7 +124,7 @@ def test_a_repeated_micro_batch_sheds_the_same(weir: testing.Weir, monkeypatch: 
 
 
 @pytest.mark.parametrize("within", ["1 hour", "1 second"])
-def test_what_was_shed_is_made_up_for(weir_at: tuple[testing.Weir, testing.Clock], within: str) -> None:
+def test_shed_documents_are_made_up_for(weir_at: tuple[testing.Weir, testing.Clock], within: str) -> None:
     weir, clock = weir_at
     weir.execute(f"""
         create stream R (id int, price double) shed allowed make up within {within};
@@ -187,7 +185,7 @@ def weir_at(tmp_path: Path) -> Any:
         yield weir, clock
 
 
-def test_decisions_are_written_down(weir: testing.Weir) -> None:
+def test_decisions_are_recorded(weir: testing.Weir) -> None:
     weir.execute("create stream R (id int, price double) shed allowed")
     shedder = Shedder(weir.home, overloaded(weir), lambda _: {})
     weir.publish("R", tuples(100))
@@ -204,7 +202,7 @@ def test_a_target_must_be_positive(weir: testing.Weir) -> None:
 
 
 def test_shedding_on_spark(spark_weir: Weir) -> None:
-    """The same on Spark: the burst is cut to what fits, and made up for when it is over."""
+    """The same on Spark: the burst is cut to what fits, and made up for afterwards."""
     spark_weir.execute("""
         create stream R (id int, price double) make up within 1 hour;
         create query all as select id from R pref price > 1000

@@ -62,7 +62,7 @@ def published(weir, arrived) -> None:
 
 @pytest.fixture
 def plain(tmp_path: Path):
-    """A weir whose micro-batches run without Spark."""
+    """A weir that runs micro-batches without Spark."""
     with testing.open(tmp_path / "home") as weir:
         weir.execute(STREAMS + "".join(f"create query {name} as {text};" for name, text in QUERIES.items()))
         yield weir

@@ -1,4 +1,4 @@
-"""When state files are merged: late if a probe takes several about as fast as one, else as soon as they are similar."""
+"""When state files are merged: late if a probe reads several about as fast as one, else once they are similar."""
 
 import pytest
 

@@ -49,7 +49,7 @@ def test_steps_and_runs_alternate(weir: Weir) -> None:
     assert outputs(weir, "big") == [(10 + number,) for number in range(6)]
 
 
-def test_what_changes_between_steps_counts(weir: Weir) -> None:
+def test_changes_between_steps_take_effect(weir: Weir) -> None:
     """The size of a micro-batch, new queries, and a source that is attached."""
     weir.execute("create stream R (x int); create query big as select x from R where x > 5")
     weir.publish("R", [{"x": 1}])

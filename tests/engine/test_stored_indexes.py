@@ -1,4 +1,4 @@
-"""Indexes of regions come from the segment file: whoever evaluates a micro-batch does not build them."""
+"""Indexes of regions are read from the segment file: no worker builds them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_worker_builds_no_index(
     text = "create query $name as select * from R where x >= $a and x <= $b and y >= $c" + distinct
     weir.register_many(text, rows)
     weir.publish("R", [{"x": -1.0, "y": -1.0, "k": 0}])
-    weir.step()  # plans are written here at the latest
+    weir.step()  # plans are written by now
     forget_plans()
 
     def build(*_: object) -> dict[str, object]:

@@ -41,7 +41,7 @@ def weir(tmp_path):
         ("g < e", False),
     ],
 )
-def test_compares_as_time(weir, condition, holds):
+def test_timestamps_are_compared_as_times(weir, condition, holds):
     weir.execute(f"create query q as select b from R where {condition}")
     later = {"f": "2025-01-01T02:00:00+02:00", "g": "2025-01-01T00:00:00.000001Z"}
     weir.publish("R", [{"b": "a", "e": NEW_YEAR, **later}], timestamps=[1.0])

@@ -1,4 +1,4 @@
-"""or, not and alternatives through the engine: what is read of the results is what the oracle says."""
+"""or, not and alternatives through the engine: results equal those of the oracle."""
 
 from __future__ import annotations
 
@@ -121,11 +121,11 @@ def test_outputs_of_optional_branches_and_explanations(tmp_path: Path) -> None:
         assert [r.bindings["v"]["value"] for r in weir.results("tuples")] == ["u", "2"]
         assert [result.output for result in weir.results("read")] == ["<a><b>1</b></a>", "<a/>"]
         shown = weir.explain("never")
-        assert 'left over not (.a.b = "1")' in shown
+        assert 'remaining not (.a.b = "1")' in shown
         assert weir.explain("tuples").count("  group") == 2
 
 
-def test_what_can_never_fire_is_refused(tmp_path: Path) -> None:
+def test_contradictory_patterns_are_refused(tmp_path: Path) -> None:
     (tmp_path / "quotes.xml").write_text("<Quotes><Quote><Symbol>A</Symbol></Quote></Quotes>")
     with testing.open(tmp_path / "home") as weir:
         weir.execute("create stream R (x int, y string)")

@@ -1,4 +1,4 @@
-"""Windows that hold the published items of feeds that join: through the engine, and each level by the oracle."""
+"""Windows over the published items of feeds that join: through the engine, with each level checked by the oracle."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def put(weir, stream, bodies, time):
     weir.run(until_idle=True)
 
 
-def test_a_window_holds_annotated_items(weir):
+def test_a_window_contains_annotated_items(weir):
     weir.execute(STREAMS + SHOWN)
     weir.execute("""
         create feed Cut from Shown where [title != 'c'];
@@ -52,7 +52,7 @@ def test_a_window_holds_annotated_items(weir):
     assert annotated(weir, "Again") == [("Blog-4", ["Cited-1"])], "a third level"
 
 
-def test_what_a_window_reads_stays(weir):
+def test_feeds_in_windows_cannot_be_dropped(weir):
     weir.execute(STREAMS + SHOWN)
     weir.execute("create feed Cited from Blog join last 1 day on Shown with [about = window.title]")
     with pytest.raises(QueryError, match="the feed Shown is read by Cited; drop them first"):
@@ -94,7 +94,7 @@ LEVELS = """
 
 
 def arrivals(weir) -> list[Arrival]:
-    """All items of all streams, with the moment each came."""
+    """All items of all streams, with their arrival times."""
     found = []
     for name, (id, _) in weir.catalog.streams().items():
         log = open_log(weir.home.streams, id)
@@ -112,8 +112,8 @@ def random_item(pick: random.Random, batch: int) -> tuple[str, float]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_level_is_the_oracles(tmp_path, seed):
-    """The home is closed after each part; some items are late; later levels come a micro-batch later."""
+def test_every_level_agrees_with_the_oracle(tmp_path, seed):
+    """The home is closed after each part, some items are late, and later levels follow a micro-batch later."""
     pick = random.Random(seed)
     for part in range(4):
         with testing.open(tmp_path / "home") as weir:

@@ -25,7 +25,7 @@ BARE = "<transaction><order><price>1</price><price>101</price></order></transact
 
 
 def test_the_query_of_the_paper(weir: Weir) -> None:
-    """A missing return pattern leaves nothing, and one result is made for each transaction."""
+    """A missing return pattern is omitted, and there is one result per transaction."""
     weir.execute(f"create stream transactions; {Q1}; create query again using xquery as {Q1} pref v(name)=0.2...")
     weir.publish("transactions", [f"<list>{RICH}{POOR}</list>", f"<list>{BARE}</list>"])
     weir.run(until_idle=True)

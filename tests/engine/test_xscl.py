@@ -1,4 +1,4 @@
-"""XSCL through the worker's own task: texts in, results out, as the oracle says."""
+"""XSCL through the worker's task, from texts to results, compared with the oracle."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_results_equal_the_oracle(
         assert sorted(found[name], key=key) == sorted(expected, key=key), text
 
 
-def test_new_queries_add_their_paths_and_dropped_ones_take_them_out(tmp_path: Path) -> None:
+def test_queries_add_and_remove_their_paths(tmp_path: Path) -> None:
     """Across micro-batches of one process, with one automaton."""
     with testing.open(tmp_path / "home") as weir:
         weir.execute("create stream S; S//a->x publish one")

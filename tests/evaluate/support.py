@@ -35,7 +35,7 @@ def plan_rows(created: Sequence[CreateQuery], first: int = 1) -> Iterator[QueryR
 
 
 def table_of(ops: Sequence[Operator], kind: str, constants: Sequence[Sequence[Constant]]) -> Table:
-    """A table over r.v whose queries have all their conditions in the anchor; numbers count from 0."""
+    """A table over r.v whose queries have all their conditions in the anchor, numbered from 0."""
     conditions = tuple(ConstantCondition(1, op, kind, i) for i, op in enumerate(ops))
     nodes = (TemplateNode(-1, STEPS[0]), TemplateNode(0, STEPS[1]))
     template = Template(SOURCE, nodes, conditions, (), (1,))
@@ -52,7 +52,7 @@ def values(texts: Sequence[str]) -> PathTable:
 
 
 def fired(table: Table, texts: Sequence[str]) -> list[tuple[int, int]]:
-    """(row, query) pairs of a look-up, sorted, with repeats."""
+    """(row, query) pairs of a lookup, sorted, with duplicates."""
     found = table.index.look_up(values(texts))
     pairs = [
         (int(row), int(number))
@@ -77,7 +77,7 @@ def expanded(table: Table, matches: Matches) -> list[tuple[int, int, tuple[int, 
 def evaluated(
     segments: Sequence[Segment], texts: Sequence[str], source: str = "s"
 ) -> list[tuple[int, int, tuple[int, ...]]]:
-    """(query, document, output nodes) that a plan finds in some documents, sorted, with repeats."""
+    """(query, document, output nodes) that a plan finds in some documents, sorted, with duplicates."""
     plan = plan_of(segments, [Source(source)])
     walk = plan.start()
     for i, text in enumerate(texts):

@@ -64,7 +64,7 @@ def test_two_sided_ranges(
     ("lower", "upper", "fires"),
     [(">", "<", "2"), (">=", "<", "12"), (">", "<=", "23"), (">=", "<=", "123")],
 )
-def test_the_ends_of_a_range(lower: Operator, upper: Operator, fires: str) -> None:
+def test_the_bounds_of_a_range(lower: Operator, upper: Operator, fires: str) -> None:
     table = table_of([lower, upper], "number", [(1.0, 3.0)])
     assert "".join(v for v in "01234" if fired(table, [v])) == fires
 
@@ -98,7 +98,7 @@ def bounds_first(bounds: list[tuple[float, float]]) -> list[tuple[float]]:
 
 
 def collide(texts: pa.Array) -> np.ndarray:
-    """All texts hash alike."""
+    """A hash function with the same hash for all texts."""
     return np.full(len(texts), 7, dtype=np.uint64)
 
 
@@ -109,7 +109,7 @@ def colliding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("colliding")
-def test_colliding_hashes_do_no_harm() -> None:
+def test_colliding_hashes_are_harmless() -> None:
     constants = [("b",), ("a",), ("c",), ("a",), ("",), ("b",)]
     given = ["a", "b", "c", "d", ""]
     table = table_of(["="], "string", constants)
@@ -134,7 +134,7 @@ def test_equality_on_numbers_compares_numbers() -> None:
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-def test_no_number_fires_nothing(op: Operator) -> None:
+def test_values_that_are_not_numbers_fire_nothing(op: Operator) -> None:
     assert fired(table_of([op], "number", [(0.0,), (1.0,)]), ["x", "", "nan"]) == []
 
 
@@ -151,8 +151,8 @@ def test_no_condition_fires_everything() -> None:
 
 
 @given(st.lists(st.text(max_size=6), max_size=30))
-def test_hashes_are_of_the_text_alone(given: list[str]) -> None:
-    """Not of its place, its neighbours or the array's offset; distinct texts differ."""
+def test_hashes_depend_on_the_text_only(given: list[str]) -> None:
+    """Not on its position, its neighbours or the array's offset; distinct texts have distinct hashes."""
     hashes = hash_texts(pa.array(["padding", *given], pa.large_string())[1:])
     alone = [int(hash_texts(pa.array([text], pa.large_string()))[0]) for text in given]
     assert hashes.tolist() == alone

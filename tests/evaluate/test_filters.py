@@ -1,4 +1,4 @@
-"""The filters of a source: after any history of segments the plan fires what the oracle does."""
+"""The filters of a source: after any history of segments, the plan agrees with the oracle."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def expected(queries, roots, dead=()):
     st.integers(0, 8),
     st.sets(st.integers(0, 7), max_size=3),
 )
-def test_merged_plans_fire_what_the_oracle_does(tmp_path_factory, queries, texts, cut, dead):
+def test_merged_plans_agree_with_the_oracle(tmp_path_factory, queries, texts, cut, dead):
     roots = [parse_document(text.encode()) for text in texts]
     folder = tmp_path_factory.mktemp("plan")
     halves = [rows_of(queries[:cut]), rows_of(queries[cut:], cut)]
@@ -102,7 +102,7 @@ def test_merged_plans_fire_what_the_oracle_does(tmp_path_factory, queries, texts
 
 
 def keyword_query(form, *words, source=SOURCE):
-    """`a&b|c&~d`: conjunctions of disjunctions of words given by place."""
+    """`a&b|c&~d`: conjunctions of disjunctions of words given by position."""
     slots = tuple(Slot(i, "string") for i in range(len(words)))
 
     def literal(text):
@@ -149,7 +149,7 @@ FORMS = [("a&b", "rock", "concert"), ("a&b", "rock", "paris"), ("a&b", "jazz", "
 
 
 def test_a_plan_follows_the_statistics():
-    """Whatever is rare becomes the shared filter; a plan is kept where nothing has changed."""
+    """Rare conditions become shared filters; a plan is kept if nothing has changed."""
     queries = [keyword_query(*form) for form in FORMS]
     rare_music = statistics(rock=10, jazz=10, concert=500, paris=500)
     rare_place = statistics(rock=500, jazz=500, concert=10, paris=10)
@@ -202,7 +202,7 @@ def test_the_planner_replans_when_statistics_drift(tmp_path: Path):
     assert refresh(first) == (1, {"rock", "jazz"})
     assert refresh(first) == (1, {"rock", "jazz"})
     more = {k: PathStatistics(9_000, s.smallest, s.sample, s.words, 9_000) for k, s in first.items()}
-    assert refresh(more)[0] == 1, "all became rarer, and the plan is still the best"
+    assert refresh(more)[0] == 1, "all words became rarer, and the plan is still the best"
     words = (("rock", 45_000), ("jazz", 45_000), ("concert", 90), ("paris", 90))
     drifted = {key: PathStatistics(90_000, (), ("x",), words, 90_000) for key in first}
     assert refresh(drifted) == (2, {"concert", "paris"})
@@ -211,8 +211,8 @@ def test_the_planner_replans_when_statistics_drift(tmp_path: Path):
     assert reopened.version == 4
 
 
-def test_a_new_source_is_planned_anew_beside_an_old_one(tmp_path: Path):
-    """However much has been counted of others."""
+def test_a_new_source_is_planned_independently_of_old_ones(tmp_path: Path):
+    """Regardless of the counts of other sources."""
     other = {path_key(Source("old"), "item"): PathStatistics(10_000_000)}
     queries = rows_of([keyword_query(*form) for form in FORMS], 1)
     planner = Planner(tmp_path, Given(queries))
@@ -221,7 +221,7 @@ def test_a_new_source_is_planned_anew_beside_an_old_one(tmp_path: Path):
         assert planner.pieces[0].revision == revision
 
 
-def test_what_explodes_one_way_is_taken_the_other_way():
+def test_predicates_that_explode_in_one_normal_form_use_the_other():
     slots = tuple(Slot(i, "string") for i in range(18))
     atoms = [Atom((), "contains", slot) for slot in slots]
     pairs = [(atoms[2 * i], atoms[2 * i + 1]) for i in range(9)]

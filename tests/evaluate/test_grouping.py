@@ -1,4 +1,4 @@
-"""Grouping: the paper's worked examples, and statistics that overturn the order of the operators."""
+"""Grouping: the paper's worked examples, and statistics that override the order of the operators."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_statistics_overturn_the_operators() -> None:
     assert group(tables(BOTH, statistics=common)[0]) == "r.k = constant in s"
 
 
-def test_one_sided_ranges_are_weighed_by_their_constants() -> None:
+def test_one_sided_ranges_are_estimated_by_their_constants() -> None:
     text = "where <r><k>$k</><v>$v</></> in 's', $k > {}, $v > {} construct $v"
     known = statistics_of(k=[str(i) for i in range(100)], v=[str(i) for i in range(100)])
     assert group(tables(text.format(98, 2), statistics=known)[0]) == "r.k > number in s"

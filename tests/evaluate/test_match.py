@@ -42,7 +42,7 @@ def matched(segments, docs):
     found = []
     for segment, index, matches in plan.match(walk.tables()):
         found += expanded(by_id[segment].groups[index], matches)
-    assert len(found) == len(set(found)), "a result came twice"
+    assert len(found) == len(set(found)), "a result is repeated"
     return set(found)
 
 
@@ -63,8 +63,8 @@ contexts = st.lists(st.sampled_from(NAMES), max_size=2).map(tuple)
 def test_plan_equals_oracle(queries, texts):
     docs = [Document(str(i), 0.0, parse_document(t.encode()), c) for i, (t, c) in enumerate(texts)]
     tables = build_groups(rows(queries), {})
-    for asked in ((), (ByRegions(kernel="packed"),), (ByRegions(kernel="ibs"),)):
-        segment = planned_segment("1", tables, {}, asked)
+    for requested in ((), (ByRegions(kernel="packed"),), (ByRegions(kernel="ibs"),)):
+        segment = planned_segment("1", tables, {}, requested)
         assert matched([segment], docs) == expected(queries, docs)
 
 

@@ -1,5 +1,5 @@
-"""A source has one filter plan, whoever reads it: feeds' filters and the sides of annotation joins are matched by it
-once, after any history of segments."""
+"""A source has one filter plan regardless of its readers: it matches the filters of feeds and the sides of annotation
+joins once, after any history of segments."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ _NOTHING = Selection(()), ()
     st.integers(0, 7),
     st.sets(st.integers(0, 6), max_size=3),
 )
-def test_merged_plans_find_what_the_oracles_do(tmp_path_factory, some, arrived, cut, dead):
+def test_merged_plans_agree_with_the_oracles(tmp_path_factory, some, arrived, cut, dead):
     folder = tmp_path_factory.mktemp("plan")
     check(built(some), some, arrived)
     halves = [through_files(folder, half) for half in (built(some[:cut]), built(some[cut:], cut)) if half.groups]
@@ -104,7 +104,7 @@ def test_merged_plans_find_what_the_oracles_do(tmp_path_factory, some, arrived, 
     check(through_files(folder, whole), some, arrived, dead)
     read = {side for group in whole.groups if group.kind == "joins" for side in group.matched_sides.tolist()}
     held = {~member for table in filters_in(whole) for member in table.members.tolist() if member < 0}
-    assert held <= read, "a side goes with the last query that reads it"
+    assert held <= read, "a side is dropped with the last query that reads it"
     assert sum(table.size for table in filters_in(whole)) == sum(
         int((np.asarray(table.members) >= 0).sum()) for table in filters_in(whole)
     )

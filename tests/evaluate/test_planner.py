@@ -1,4 +1,4 @@
-"""The planner: few segments, small writes, and after any history the plan fires what the oracle does."""
+"""The planner: few segments, small writes, and a plan that agrees with the oracle after any history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fishweir.algebra.oracle import evaluate
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.plan.manifest import SegmentEntry
 from fishweir.evaluate.plan.planner import SMALL, Planner
-from fishweir.evaluate.plan.rebuild import Done, Rebuilder, Work, perform, write_piece
+from fishweir.evaluate.plan.rebuild import FinishedWork, Rebuilder, Work, perform, write_piece
 from fishweir.evaluate.plan.segments import Segment, build_groups, read_segment, segment_path
 from fishweir.evaluate.select.strategies import ByRegions
 from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
@@ -33,7 +33,7 @@ SHAPES = [
 ]
 
 
-class Registered:
+class FakeCatalog:
     """An in-memory catalog: queries by number, with the changes that added and dropped them."""
 
     def __init__(self, folder: Path) -> None:
@@ -41,7 +41,7 @@ class Registered:
         self.queries: list[CreateQuery] = []
         self.added: list[int] = []
         self.dead: dict[int, int] = {}
-        self.asked: list[tuple[int, int]] = []
+        self.reads: list[tuple[int, int]] = []
         self.pieces: list[SegmentEntry] = []
 
     def add(self, query: CreateQuery) -> int:
@@ -55,7 +55,7 @@ class Registered:
         self.dead[number] = self.version
 
     def planned(self, after: int, upto: int) -> list[tuple[int, Template, list[Constant]]]:
-        self.asked.append((after, upto))
+        self.reads.append((after, upto))
         found = []
         for number in self.numbers(after, upto):
             query = self.queries[number - 1]
@@ -93,17 +93,17 @@ def segments(planner: Planner) -> list[Segment]:
 
 
 @pytest.fixture
-def registered(tmp_path: Path) -> Registered:
-    return Registered(tmp_path / "plan")
+def catalog(tmp_path: Path) -> FakeCatalog:
+    return FakeCatalog(tmp_path / "plan")
 
 
-def test_two_thousand_single_registrations(registered: Registered) -> None:
-    planner = registered.planner()
+def test_two_thousand_single_registrations(catalog: FakeCatalog) -> None:
+    planner = catalog.planner()
     (query,) = queries(SHAPES[0].format(a=1))
     most = 0
     for _ in range(2_000):
-        registered.add(query)
-        registered.refresh(planner)
+        catalog.add(query)
+        catalog.refresh(planner)
         most = max(most, len(planner.segments))
     assert most <= math.log2(2_000)
     assert sum(piece.size for piece in planner.pieces) == 2_000
@@ -111,135 +111,133 @@ def test_two_thousand_single_registrations(registered: Registered) -> None:
     assert sorted(numbers) == list(range(1, 2_001))
 
 
-def test_one_more_query_writes_a_small_file(registered: Registered) -> None:
-    planner, pick = registered.planner(), random.Random(3)
+def test_one_more_query_writes_a_small_file(catalog: FakeCatalog) -> None:
+    planner, pick = catalog.planner(), random.Random(3)
     for _ in range(5_000):
-        registered.add(drawn(pick))
-    registered.refresh(planner)
+        catalog.add(drawn(pick))
+    catalog.refresh(planner)
     (large,) = planner.segments
-    registered.add(drawn(pick))
-    registered.asked.clear()
-    registered.refresh(planner)
-    assert registered.asked == [(5_000, 5_001)], "the others are not read again"
+    catalog.add(drawn(pick))
+    catalog.reads.clear()
+    catalog.refresh(planner)
+    assert catalog.reads == [(5_000, 5_001)], "the others are not read again"
     first, second = planner.segments
     assert first == large
     sizes = [segment_path(planner.folder, id).stat().st_size for id in (first, second)]
     assert sizes[1] < 5_000 < 100_000 < sizes[0]
 
 
-def test_dropping_most_rewrites_the_segment(registered: Registered) -> None:
-    planner, pick = registered.planner(), random.Random(4)
+def test_dropping_most_rewrites_the_segment(catalog: FakeCatalog) -> None:
+    planner, pick = catalog.planner(), random.Random(4)
     for _ in range(1_000):
-        registered.add(drawn(pick))
-    registered.refresh(planner)
+        catalog.add(drawn(pick))
+    catalog.refresh(planner)
     before = planner.segments
     for number in range(1, 401):
-        registered.drop(number)
-    registered.refresh(planner)
-    assert planner.segments == before, "less than half is gone: the dead are left out when sets are expanded"
+        catalog.drop(number)
+    catalog.refresh(planner)
+    assert planner.segments == before, "less than half are dropped: expanding sets omits them"
     for number in range(401, 901):
-        registered.drop(number)
-    registered.refresh(planner)
+        catalog.drop(number)
+    catalog.refresh(planner)
     assert planner.segments != before
     left = [n for s in segments(planner) for t in s.groups for n in t.numbers.tolist()]
     assert sorted(left) == list(range(901, 1_001))
     assert sum(piece.size for piece in planner.pieces) == 100
 
 
-def test_dropping_all_leaves_no_segment(registered: Registered) -> None:
-    planner = registered.planner()
-    registered.add(drawn(random.Random(5)))
-    registered.refresh(planner)
-    registered.drop(1)
-    registered.refresh(planner)
+def test_dropping_all_leaves_no_segment(catalog: FakeCatalog) -> None:
+    planner = catalog.planner()
+    catalog.add(drawn(random.Random(5)))
+    catalog.refresh(planner)
+    catalog.drop(1)
+    catalog.refresh(planner)
     assert planner.segments == ()
-    registered.add(drawn(random.Random(5)))
-    registered.refresh(planner)
+    catalog.add(drawn(random.Random(5)))
+    catalog.refresh(planner)
     assert len(planner.segments) == 1
 
 
-def test_a_restart_reads_the_list(registered: Registered) -> None:
-    planner, pick = registered.planner(), random.Random(6)
+def test_a_restart_reads_the_list(catalog: FakeCatalog) -> None:
+    planner, pick = catalog.planner(), random.Random(6)
     for _ in range(600):
-        registered.add(drawn(pick))
-    registered.refresh(planner)
-    again = registered.planner()
+        catalog.add(drawn(pick))
+    catalog.refresh(planner)
+    again = catalog.planner()
     assert (again.pieces, again.version) == (planner.pieces, 600)
-    assert read_json(registered.folder / "current.json")["pieces"][0]["size"] == 600
-    registered.asked.clear()
-    registered.refresh(again)
-    assert registered.asked == [], "at the same version there is nothing to do"
+    assert read_json(catalog.folder / "current.json")["pieces"][0]["size"] == 600
+    catalog.reads.clear()
+    catalog.refresh(again)
+    assert catalog.reads == [], "at the same version there is nothing to do"
 
 
-def test_the_tail_is_what_is_not_planned_yet(registered: Registered) -> None:
-    planner, pick = registered.planner(), random.Random(7)
-    registered.add(drawn(pick))
-    registered.refresh(planner)
-    registered.add(drawn(pick))
-    (tail,) = planner.tail(registered.version, {})
+def test_the_tail_contains_the_unplanned_queries(catalog: FakeCatalog) -> None:
+    planner, pick = catalog.planner(), random.Random(7)
+    catalog.add(drawn(pick))
+    catalog.refresh(planner)
+    catalog.add(drawn(pick))
+    (tail,) = planner.tail(catalog.version, {})
     assert [n for t in tail.groups for n in t.numbers.tolist()] == [2]
     assert planner.version == 1
 
 
 @pytest.mark.parametrize("size", [3, SMALL + 50])
-def test_earlier_queries_are_not_regrouped(registered: Registered, size: int) -> None:
-    """Also where their segment is merged with the new one."""
-    planner = registered.planner()
+def test_earlier_queries_are_not_regrouped(catalog: FakeCatalog, size: int) -> None:
+    """Even if their segment is merged with the new one."""
+    planner = catalog.planner()
     text = "where <r><k>$k</><v>$v</></> in 's', $k = 'a', $v > {low}, $v < {high} construct $v"
     for i in range(size):
-        registered.add(queries(text.format(low=i, high=i + 1))[0])
-    registered.refresh(planner)
+        catalog.add(queries(text.format(low=i, high=i + 1))[0])
+    catalog.refresh(planner)
     rare: Statistics = {
         path_key(SOURCE, "r.k"): PathStatistics(1000, (1, 2), ("a", "b") * 50),
         path_key(SOURCE, "r.v"): PathStatistics(1000, tuple(range(200)), tuple(map(str, range(200)))),
     }
-    registered.add(queries(text.format(low=5, high=6))[0])
-    registered.refresh(planner, rare)
+    catalog.add(queries(text.format(low=5, high=6))[0])
+    catalog.refresh(planner, rare)
     groups = {t.anchor.signature(t.template): t.size for s in segments(planner) for t in s.groups}
     assert groups == {"r.k = constant in s": size, "r.v > number and r.v < number in s": 1}
 
 
 @pytest.mark.parametrize("strategy", [None, "grid", "sj-batch"])
 @pytest.mark.parametrize("seed", range(6))
-def test_any_history_gives_what_the_oracle_finds(
-    registered: Registered, seed: int, strategy: str | None, monkeypatch: pytest.MonkeyPatch
+def test_any_history_agrees_with_the_oracle(
+    catalog: FakeCatalog, seed: int, strategy: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fishweir.evaluate.plan.planner.SMALL", 4)
-    pick, planner = random.Random(seed), registered.planner(strategy)
+    pick, planner = random.Random(seed), catalog.planner(strategy)
     texts = [f"<r><k>k{pick.randint(0, 9)}</k><v>{pick.randint(0, 9)}</v></r>" for _ in range(12)]
     for _ in range(8):
         for _ in range(pick.randint(0, 15)):
-            registered.add(drawn(pick))
-        for number in pick.sample(
-            range(1, len(registered.queries) + 1), min(len(registered.queries), pick.randint(0, 9))
-        ):
-            if number not in registered.dead:
-                registered.drop(number)
+            catalog.add(drawn(pick))
+        for number in pick.sample(range(1, len(catalog.queries) + 1), min(len(catalog.queries), pick.randint(0, 9))):
+            if number not in catalog.dead:
+                catalog.drop(number)
         if pick.random() < 0.3:
-            planner = registered.planner(strategy)
-        registered.refresh(planner)
-        found = [one for one in evaluated(segments(planner), texts) if one[0] not in registered.dead]
-        assert found == sorted(expected(registered, texts))
+            planner = catalog.planner(strategy)
+        catalog.refresh(planner)
+        found = [one for one in evaluated(segments(planner), texts) if one[0] not in catalog.dead]
+        assert found == sorted(expected(catalog, texts))
 
 
-def expected(registered: Registered, texts: list[str]) -> list[tuple[int, int, tuple[int, ...]]]:
+def expected(catalog: FakeCatalog, texts: list[str]) -> list[tuple[int, int, tuple[int, ...]]]:
     return [
         (number, i, tuple(int(node.id) for node in binding.values()))
-        for number in registered.numbers(0, registered.version)
+        for number in catalog.numbers(0, catalog.version)
         for i, text in enumerate(texts)
         for binding in evaluate(
-            registered.queries[number - 1].shape, registered.queries[number - 1].constants, document(text)
+            catalog.queries[number - 1].shape, catalog.queries[number - 1].constants, document(text)
         )
     ]
 
 
 class Slow:
-    """A rebuilder that is at it until the test says otherwise."""
+    """A rebuilder that is busy until the test ends its work."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.work: Work | None = None
-        self.done: Done | None = None
+        self.done: FinishedWork | None = None
 
     @property
     def busy(self) -> bool:
@@ -250,105 +248,105 @@ class Slow:
 
     def finish(self, failed: str = "") -> None:
         assert self.work is not None
-        self.done = Done(self.work, None if failed else perform(self.folder, self.work, ()), failed)
+        self.done = FinishedWork(self.work, None if failed else perform(self.folder, self.work, ()), failed)
 
-    def take(self) -> Done | None:
+    def take(self) -> FinishedWork | None:
         done, self.done = self.done, None
         self.work = None if done else self.work
         return done
 
     def close(self) -> None:
-        """Nothing runs."""
+        """Does nothing: no work is running."""
 
 
-def test_what_is_written_beside_the_job_is_adopted_when_it_is_ready(registered: Registered) -> None:
-    slow, pick = Slow(registered.folder), random.Random(8)
-    planner = registered.planner(rebuilder=slow)
+def test_segments_written_in_the_background_are_adopted_when_ready(catalog: FakeCatalog) -> None:
+    slow, pick = Slow(catalog.folder), random.Random(8)
+    planner = catalog.planner(rebuilder=slow)
     for _ in range(3):
         for _ in range(SMALL):
-            registered.add(drawn(pick))
-        registered.refresh(planner)
+            catalog.add(drawn(pick))
+        catalog.refresh(planner)
     assert [piece.size for piece in planner.pieces] == [SMALL] * 3, "two of them are being merged"
-    registered.drop(1)
-    registered.add(drawn(pick))
-    registered.refresh(planner)
+    catalog.drop(1)
+    catalog.add(drawn(pick))
+    catalog.refresh(planner)
     assert [piece.size for piece in planner.pieces] == [SMALL, SMALL, SMALL, 1]
     slow.finish()
-    registered.refresh(planner)
+    catalog.refresh(planner)
     assert [piece.size for piece in planner.pieces] == [2 * SMALL, SMALL, 1], "the dropped one is still in it"
     numbers = [n for s in segments(planner) for t in s.groups for n in t.numbers.tolist()]
     assert sorted(numbers) == list(range(1, 3 * SMALL + 2))
 
 
-def test_what_fails_is_tried_again_and_then_left_until_something_changes(registered: Registered) -> None:
-    slow, pick = Slow(registered.folder), random.Random(9)
-    planner = registered.planner(rebuilder=slow)
+def test_failed_work_is_retried_and_then_left_until_something_changes(catalog: FakeCatalog) -> None:
+    slow, pick = Slow(catalog.folder), random.Random(9)
+    planner = catalog.planner(rebuilder=slow)
     for _ in range(2):
         for _ in range(SMALL):
-            registered.add(drawn(pick))
-        registered.refresh(planner)
+            catalog.add(drawn(pick))
+        catalog.refresh(planner)
     for _ in range(3):
         assert slow.busy
         slow.finish("no space left")
-        registered.refresh(planner)
+        catalog.refresh(planner)
     assert not slow.busy
-    registered.add(drawn(pick))
-    registered.refresh(planner)
+    catalog.add(drawn(pick))
+    catalog.refresh(planner)
     assert slow.busy
 
 
-def test_segments_that_come_with_a_registration_are_taken_as_they_are(registered: Registered) -> None:
-    planner, pick = registered.planner(rebuilder=Slow(registered.folder)), random.Random(10)
-    registered.add(drawn(pick))
+def test_segments_of_registrations_are_adopted_unchanged(catalog: FakeCatalog) -> None:
+    planner, pick = catalog.planner(rebuilder=Slow(catalog.folder)), random.Random(10)
+    catalog.add(drawn(pick))
     for _ in range(500):
-        registered.add(drawn(pick))
-    groups = build_groups(registered.planned(1, 501), {})
-    registered.pieces.append(write_piece(registered.folder, SegmentEntry(1, 501, 1, 0, plan="bulk"), groups, {}, ()))
-    registered.pieces.append(SegmentEntry(501, 502, 501, 1, plan="elsewhere"))
-    registered.add(drawn(pick))
-    registered.asked.clear()
-    registered.refresh(planner)
-    assert registered.asked == [(0, 1), (501, 502)], "what is before it, and what was written for another home"
+        catalog.add(drawn(pick))
+    groups = build_groups(catalog.planned(1, 501), {})
+    catalog.pieces.append(write_piece(catalog.folder, SegmentEntry(1, 501, 1, 0, plan="bulk"), groups, {}, ()))
+    catalog.pieces.append(SegmentEntry(501, 502, 501, 1, plan="elsewhere"))
+    catalog.add(drawn(pick))
+    catalog.reads.clear()
+    catalog.refresh(planner)
+    assert catalog.reads == [(0, 1), (501, 502)], "what is before it, and what was written for another home"
     assert [piece.size for piece in planner.pieces] == [1, 500, 1]
 
 
-def test_segments_of_others_are_looked_at_beside_the_job(registered: Registered) -> None:
+def test_segments_of_registrations_are_inspected_in_the_background(catalog: FakeCatalog) -> None:
     pick = random.Random(11)
     for _ in range(300):
-        registered.add(drawn(pick))
-    registered.refresh(registered.planner())
-    slow = Slow(registered.folder)
-    again = registered.planner(rebuilder=slow)
+        catalog.add(drawn(pick))
+    catalog.refresh(catalog.planner())
+    slow = Slow(catalog.folder)
+    again = catalog.planner(rebuilder=slow)
     (piece,) = again.pieces
-    path = segment_path(registered.folder, piece.id)
+    path = segment_path(catalog.folder, piece.id)
     path.rename(path.with_suffix(".aside"))
-    registered.refresh(again)  # would raise if it read the segment
+    catalog.refresh(again)  # would raise if it read the segment
     assert slow.work is not None
-    assert slow.work.looks
+    assert slow.work.inspects
     path.with_suffix(".aside").rename(path)
     slow.finish()
-    registered.refresh(again)
-    assert not slow.busy, "nothing of it depends on statistics"
+    catalog.refresh(again)
+    assert not slow.busy, "nothing in it depends on statistics"
     assert again.pieces == (piece,)
 
 
-def test_a_single_query_does_not_keep_large_segments_apart(registered: Registered) -> None:
-    slow, pick, size = Slow(registered.folder), random.Random(12), SMALL + 50
-    planner = registered.planner(rebuilder=slow)
+def test_a_single_query_does_not_prevent_merging_large_segments(catalog: FakeCatalog) -> None:
+    slow, pick, size = Slow(catalog.folder), random.Random(12), SMALL + 50
+    planner = catalog.planner(rebuilder=slow)
     for _ in range(size):
-        registered.add(drawn(pick))
-    registered.refresh(planner)
+        catalog.add(drawn(pick))
+    catalog.refresh(planner)
     assert not slow.busy
     for _ in range(size):
-        registered.add(drawn(pick))
-    groups = build_groups(registered.planned(size, 2 * size), {})
+        catalog.add(drawn(pick))
+    groups = build_groups(catalog.planned(size, 2 * size), {})
     entry = SegmentEntry(size, 2 * size, size, 0, plan="bulk")
-    registered.pieces.append(write_piece(registered.folder, entry, groups, {}, ()))
-    registered.add(drawn(pick))
-    registered.refresh(planner)
+    catalog.pieces.append(write_piece(catalog.folder, entry, groups, {}, ()))
+    catalog.add(drawn(pick))
+    catalog.refresh(planner)
     assert [piece.size for piece in planner.pieces] == [size, size, 1]
     assert slow.work is not None
     assert [piece.size for piece in slow.work.pieces] == [size, size]
     slow.finish()
-    registered.refresh(planner)
+    catalog.refresh(planner)
     assert [piece.size for piece in planner.pieces] == [2 * size, 1]

@@ -1,4 +1,4 @@
-"""Selections by formula, over documents and over tuples, fire exactly where the oracle says."""
+"""Selections by formula, over documents and over tuples, agree with the oracle."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def normalisable(query):
 
 @st.composite
 def boxes(draw, names):
-    """Conjunctions with sides on several attributes, and now and then something else, alone or as alternatives."""
+    """Conjunctions with sides on several attributes and sometimes other conditions, alone or as alternatives."""
     slots, constants = [], []
 
     def slot(kind, values):
@@ -182,7 +182,7 @@ documents = st.lists(items(), min_size=1, max_size=5)
 @st.examples(60)
 @given(st.data(), documents)
 def test_documents(columns, data, texts):
-    """Elements come several times: to a feed's condition any may do, a column of SQL is the first."""
+    """Elements occur several times: a feed's condition accepts any of them, a column of SQL is the first."""
     queries = data.draw(st.lists(selections(columns=columns).filter(normalisable), min_size=1, max_size=8))
     agree_on_documents(queries, texts, [None])
 
@@ -193,7 +193,7 @@ def test_documents(columns, data, texts):
     documents,
 )
 def test_boxes_on_documents(queries, texts):
-    """A column has one value, the first; patterns that bind several times are tried in test_match."""
+    """A column has one value, the first; test_match covers patterns that bind several times."""
     agree_on_documents(queries, texts, KERNELS)
 
 

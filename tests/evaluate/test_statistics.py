@@ -1,4 +1,4 @@
-"""Statistics: they merge in any order, and the estimates come near the truth."""
+"""Statistics: they merge in any order, and the estimates are close to the true values."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_sample_is_spread_and_bounded() -> None:
         statistics = statistics.merge(counted([str(batch * 1000 + i) for i in range(1000)]))
     sample = [int(text) for text in statistics.sample]
     assert len(sample) == SAMPLE
-    assert min(sample) >= 6000, "older batches are pushed out"
+    assert min(sample) >= 6000, "older batches are displaced"
     newest = [value for value in sample if value >= 9000]
     assert min(newest) < 9100
     assert max(newest) > 9900
@@ -65,7 +65,7 @@ def test_fractions_of_texts() -> None:
     assert statistics.fraction("<", ["c"]) == pytest.approx(0.5, abs=0.05)
 
 
-def test_nothing_counted_is_no_extreme() -> None:
+def test_without_counts_fractions_are_not_extreme() -> None:
     assert PathStatistics().distinct == 1
     assert 0 < PathStatistics().fraction("=", ["x"]) < 1
     assert counted([]).count == 0

@@ -1,4 +1,4 @@
-"""Suspended paths: what stays is found as always, what is suspended is never taken for absent, turns follow numbers."""
+"""Suspended paths: other paths are not affected, suspended paths never count as absent, turns follow numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fishweir.algebra.nodes import Slot, Source, Step
 from fishweir.evaluate.plan.plan import plan_of
 from fishweir.evaluate.plan.segments import build_groups, planned_segment
 from fishweir.evaluate.witnesses.counters import StreamCounters
-from fishweir.evaluate.witnesses.path_tables import Path, not_sought
+from fishweir.evaluate.witnesses.path_tables import Path, suspended_documents
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.evaluate.witnesses.turns import EVERYTHING, ElementTurns, Turns, turn_at
 from tests.evaluate.support import expanded, queries
@@ -52,7 +52,7 @@ def lines(shared: SharedPaths, texts: list[str], turns: Turns) -> dict[tuple[int
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_other_paths_are_found_as_always(seed: int) -> None:
+def test_other_paths_are_not_affected(seed: int) -> None:
     draw = random.Random(seed)
     texts = [random_document(draw) for _ in range(12)]
     shared = SharedPaths()
@@ -64,18 +64,18 @@ def test_the_other_paths_are_found_as_always(seed: int) -> None:
         found = lines(shared, texts, turns)
         for (document, one), expected in everything.items():
             suspended = turns.suspended[turns.at(document)]
-            if one not in shared.unsought(suspended):
+            if one not in shared.unevaluated(suspended):
                 assert found[document, one] == expected
             else:
                 assert one in suspended
                 assert (document, one) not in found
 
 
-def test_a_path_in_passing_is_found_all_the_same() -> None:
+def test_a_suspended_path_within_another_path_is_found() -> None:
     shared = SharedPaths()
     shared.hold({"1": {path("/r/a"): True, path("/r/a/b"): True}})
-    assert shared.unsought([path("/r/a")]) == frozenset()
-    assert shared.unsought([path("/r/a/b")]) == {path("/r/a/b")}
+    assert shared.unevaluated([path("/r/a")]) == frozenset()
+    assert shared.unevaluated([path("/r/a/b")]) == {path("/r/a/b")}
 
 
 def test_subtrees_that_only_suspended_paths_need_are_skipped() -> None:
@@ -89,7 +89,7 @@ def test_subtrees_that_only_suspended_paths_need_are_skipped() -> None:
         assert (counted.elements, counted.skipped) == (103, skipped)
 
 
-def test_paths_that_come_and_go_while_others_are_suspended() -> None:
+def test_paths_are_added_and_removed_while_others_are_suspended() -> None:
     shared = SharedPaths()
     turns = Turns((1,), (frozenset([path("/r/a/b")]),))
     text = "<r><a>1<b>2</b></a><k><a>3</a></k></r>"
@@ -134,8 +134,8 @@ def shapes(draw: random.Random) -> list[tuple[Any, tuple[Any, ...]]]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_no_query_fires_because_a_path_was_not_looked_for(seed: int) -> None:
-    """What fires under suspension fires without; what reads none of the suspended paths fires as always."""
+def test_no_query_fires_because_a_path_was_suspended(seed: int) -> None:
+    """Queries that fire under suspension also fire without it; those that read no suspended path are not affected."""
     draw = random.Random(seed)
     texts = [random_document(draw) for _ in range(30)]
     rows = [
@@ -154,7 +154,7 @@ def test_no_query_fires_because_a_path_was_not_looked_for(seed: int) -> None:
         for i, text in enumerate(texts):
             walk.add(i, parse_document(text.encode()), (), i)
         witnesses = walk.tables()
-        assert set(not_sought(witnesses, every).tolist()) <= set(range(1, len(texts), 2))
+        assert set(suspended_documents(witnesses, every).tolist()) <= set(range(1, len(texts), 2))
         found = [(segment.groups[i], matches) for _, i, matches in plan.match(witnesses)]
         return {(n, d) for group, matches in found for n, d, _ in expanded(group, matches)}  # type: ignore[arg-type]
 
@@ -166,8 +166,8 @@ def test_no_query_fires_because_a_path_was_not_looked_for(seed: int) -> None:
         assert not suspended.isdisjoint(plan_of([alone], [Source("s")]).paths)
 
 
-def test_what_the_walk_counts() -> None:
-    """Elements and bytes of the documents, and of what is below each path: with other paths suspended as without."""
+def test_counts_of_the_walk() -> None:
+    """Elements and bytes of the documents and below each path, the same with and without other suspended paths."""
     a, b = path("/r/a"), path("/r/a//b")
     shared = SharedPaths()
     shared.hold({"1": {a: False, b: True}})
@@ -185,7 +185,7 @@ def test_what_the_walk_counts() -> None:
 
 
 def test_elements_of_a_document_take_turns() -> None:
-    """Each element is walked as if its turn were the whole document's, and one that is left out gives nothing."""
+    """Each element is walked as if its turn applied to the whole document; omitted elements yield nothing."""
     draw = random.Random(3)
     items = ["<a>" + "".join(random_document(draw, 2) for _ in range(3)) + "<b>1</b></a>" for _ in range(200)]
     text = "<r><k>1</k>" + "".join(items) + "<b>7</b></r>"

@@ -58,7 +58,7 @@ def test_links(op: str, constants: list[str], given: list[str]) -> None:
     assert fired(table(op, constants), given) == by_hand(op, constants, given)
 
 
-def test_constants_spelled_alike_are_one_slice() -> None:
+def test_constants_with_the_same_spelling_are_one_slice() -> None:
     found = table("extends", ["http://a.org/x", "https://www.A.org/x/", "a.org"])
     assert isinstance(found.index, Links)
     assert len(found.index.look_up(values(["http://a.org/x?q"])).row) == 2
@@ -86,7 +86,7 @@ def test_least_common_is_least(numerator: int, words: int) -> None:
         assert least == next(k for k in range(1, words + 2) if k > words or k / words >= share)
 
 
-def test_thresholds_of_nothing_are_one_slice() -> None:
+def test_constants_without_a_threshold_are_one_slice() -> None:
     found = table("similar", [f"0\ttext {i}" for i in range(100)] + ["0.0\t", "0.5\tx"])
     assert isinstance(found.index, Similar)
     slices = found.index.look_up(values(["x", ""]))
@@ -127,7 +127,7 @@ def test_patterns_on_any_text(op: str, constants: list[str], given: list[str]) -
         ("starts-with", "", ["Blue", "big 50%", ""]),
     ],
 )
-def test_what_patterns_mean(op: str, constant: str, found: list[str]) -> None:
+def test_meaning_of_patterns(op: str, constant: str, found: list[str]) -> None:
     given = ["Blue", "big 50%", ""]
     assert [given[row] for row, _ in fired(table(op, [constant]), given)] == found
 
@@ -156,7 +156,7 @@ def test_few_patterns_are_tried() -> None:
     assert lengths.max() < 200
 
 
-# All of them
+# All text conditions
 
 
 @pytest.mark.parametrize("op", [*LINK_OPERATORS, "similar", "contains", *STYLES])
@@ -177,8 +177,8 @@ def test_empty_values_and_constants(op: str, given: list[str]) -> None:
         ("starts-with", ["rock", "a", "", "rock"]),
     ],
 )
-def test_segments_keep_them(op, constants, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    """Read back from a file, and merged with others, an index answers as before."""
+def test_indexes_survive_segments(op, constants, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    """An index gives the same answers after it is read from a file and merged with others."""
     given = ["a rock concert", "rock", "see http://a.org/x/y, http://b.org", "", "http://c.a.org"]
     first = table(op, constants)
     write_segment(tmp_path, planned_segment("1", (first,), {}))
@@ -192,7 +192,7 @@ def test_segments_keep_them(op, constants, tmp_path) -> None:  # type: ignore[no
 
 
 @pytest.mark.parametrize("op", [*LINK_OPERATORS, "similar", *STYLES])
-def test_they_are_anchors(op: str) -> None:
+def test_text_conditions_are_anchors(op: str) -> None:
     """After equality and `contains`, before inequality."""
     nodes = (TemplateNode(-1, STEPS[0]), TemplateNode(0, STEPS[1]), TemplateNode(0, STEPS[1]))
     for other, kind, first in (("=", "string", 1), ("contains", "words", 1), ("!=", "string", 0), ("!=", "number", 0)):
@@ -202,7 +202,7 @@ def test_they_are_anchors(op: str) -> None:
         assert choose_anchor(template, columns, {}).conditions == (first,)
 
 
-def test_order_and_index_go_together() -> None:
+def test_order_and_index_match() -> None:
     column = to_column(["a.org", "http://b.org/", "b.org", "a.org"], "string")
     ordered = column.take(order_for("references", "string", column))
     assert len(index_for("references", "string", "value", ordered).look_up(values(["http://b.org/x"])).row) == 1

@@ -1,4 +1,4 @@
-"""Tree patterns with or, not and all else that XSCL reads of XPath: lxml, the oracle and the shared plan agree."""
+"""Tree patterns with or, not and the rest of XPath that XSCL supports: lxml, the oracle and the shared plan agree."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ REFUSED = (
     "a position",
     "alternatives",
 )
-"""What cannot be rewritten into a pattern is refused by name."""
+"""The messages for paths that cannot be rewritten into a pattern."""
 
 
 def readable(path: str) -> CreateQuery | None:
-    """The query of a path; None where it selects nothing, whatever the document."""
+    """The query of a path; None if it selects nothing in any document."""
     try:
         return parsed(f"S{path}")
     except QueryError as error:
@@ -85,7 +85,7 @@ def documents_of(texts: Sequence[str]) -> list[Document]:
 
 @st.examples(200)
 @given(absolute_paths(), trees())
-def test_the_oracle_selects_what_xpath_does(path: str, body: str) -> None:
+def test_the_oracle_agrees_with_xpath(path: str, body: str) -> None:
     root = etree.fromstring(body)
     ids = {element: i for i, element in enumerate(root.iter())}
     expected = {(0, 0, (ids[element],)) for element in root.getroottree().xpath(path)}
@@ -95,7 +95,7 @@ def test_the_oracle_selects_what_xpath_does(path: str, body: str) -> None:
 
 @st.examples(60)
 @given(st.lists(absolute_paths(), min_size=1, max_size=6), st.lists(trees(), min_size=1, max_size=4))
-def test_the_plan_selects_what_the_oracle_does(paths: list[str], bodies: list[str]) -> None:
+def test_the_plan_agrees_with_the_oracle(paths: list[str], bodies: list[str]) -> None:
     queries, documents = [query for query in map(readable, paths) if query], documents_of(bodies)
     assert by_plan(queries, documents) == by_oracle(queries, documents)
 

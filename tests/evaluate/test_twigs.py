@@ -1,4 +1,4 @@
-"""Tables that are matched together fire what the oracle finds, and what each table by itself does."""
+"""Tables matched together agree with the oracle and with each table matched separately."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.generators import documents, shapes
 
 @pytest.fixture(autouse=True)
 def always(monkeypatch):
-    """However few there are."""
+    """Uses twigs regardless of their number."""
     monkeypatch.setattr(strategies, "FEWEST", 1)
 
 
@@ -57,8 +57,8 @@ def test_patterns_with_branches_on_both_sides():
     assert {number for number, _, _ in found} == set(range(len(TEXTS)))
 
 
-def test_a_segment_that_comes_back_is_made_anew(tmp_path):
-    """Its paths have other numbers in the automaton then."""
+def test_the_program_of_a_returning_segment_is_rebuilt(tmp_path):
+    """Its paths then have different ids in the automaton."""
     first, second = (
         planned_segment(name, build_groups(plan_rows(parsed(f"create query q as S//{tag}[b = 'x']")), {}), {})
         for name, tag in (("first", "a"), ("second", "c"))
@@ -72,8 +72,8 @@ def test_a_segment_that_comes_back_is_made_anew(tmp_path):
         assert matches.nodes.tolist() == [[position]]
 
 
-def test_statistics_are_of_paths_that_plans_are_made_by(monkeypatch):
-    """Not of twigs; of many paths each has its turn."""
+def test_statistics_cover_the_paths_that_plans_depend_on(monkeypatch):
+    """Not the paths of twigs. If there are many paths, they are counted in turns."""
     created = parsed(*(f"create query q{i} as S//a[b{i} = 'x']" for i in range(10)))
     groups = build_groups(rows([(query.shape, query.constants) for query in created]), {})
     document = parse_document(f"<a>{''.join(f'<b{i}>x</b{i}>' for i in range(10))}</a>".encode())

@@ -40,19 +40,19 @@ def test_chains_of_preorder_ids() -> None:
     assert found == {SYMBOL: [([0, 3, 4], "A"), ([0, 3, 5], "B"), ([0, 6, 8], "C")]}
 
 
-def test_attributes_have_their_element_twice() -> None:
+def test_chains_of_attributes_repeat_their_element() -> None:
     text = '<Quotes><Quote id="7" x="8"/><Quote xmlns:p="u" p:id="9"/></Quotes>'
     assert extracted(text, ID) == {ID: [([0, 1, 1], "7"), ([0, 2, 2], "9")]}
 
 
-def test_values_are_taken_only_where_they_are_read() -> None:
+def test_values_are_read_only_if_needed() -> None:
     text = "<Quotes><Quote><Symbol>A</Symbol></Quote></Quotes>"
     assert extracted(text, SYMBOL, valued=False) == {SYMBOL: [([0, 1, 2], "")]}
     assert extracted(text, SYMBOL[:2], SYMBOL) == {SYMBOL[:2]: [([0, 1], "A")], SYMBOL: [([0, 1, 2], "A")]}
 
 
 def test_contexts_above_a_split() -> None:
-    """What stood above has negative ids; in its place the document's own element gives the value."""
+    """Elements above a split have negative ids; their value is that of the document element."""
     quote = "<Quote><Symbol>A</Symbol></Quote>"
     assert extracted(quote, SYMBOL, context=("Quotes",)) == {SYMBOL: [([-1, 0, 1], "A")]}
     assert extracted(quote, SYMBOL, context=("Market", "Quotes")) == {SYMBOL: [([-1, 0, 1], "A")]}
@@ -68,7 +68,7 @@ def test_a_name_that_repeats_in_the_context_matches_at_each_level() -> None:
     }
 
 
-# Tuples: as columns and as flat documents they must match alike.
+# Tuples must match in the same way as columns and as flat documents.
 
 TIMES = [datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 0, 5, tzinfo=UTC)]
 KINDS = {
@@ -146,15 +146,15 @@ def test_a_column_of_nulls_has_no_witnesses(kind: pa.DataType) -> None:
     assert (len(table), len(table.hashes), len(table.numbers)) == (0, 0, 0)
 
 
-def test_infinite_values_are_no_numbers() -> None:
-    """As the texts `inf` and `nan` are none."""
+def test_infinite_values_are_not_numbers() -> None:
+    """Neither are the texts `inf` and `nan`."""
     path = (Step("R"), Step("x"))
     table = tuple_tables("R", {"x": pa.array([float("inf"), float("-inf"), float("nan"), 1.0])}, [path])[path]
     assert [str(number) for number in table.numbers] == ["nan", "nan", "nan", "1.0"]
     assert table.texts.to_pylist() == ["inf", "-inf", "nan", "1"]
 
 
-def test_other_paths_have_no_witnesses() -> None:
+def test_unmatched_paths_have_no_witnesses() -> None:
     columns = {"x": pa.array([1])}
     paths = [
         (Step("S"), Step("x")),
@@ -165,8 +165,8 @@ def test_other_paths_have_no_witnesses() -> None:
     assert tuple_tables("R", columns, paths) == {}
 
 
-def test_paths_are_released_when_no_segment_has_them() -> None:
-    """Segments that share a path may go together, and another segment may come under the same id."""
+def test_paths_are_released_when_no_segment_uses_them() -> None:
+    """Segments that share a path may be removed together, and another segment may have the same id."""
     one, two = ((Step("a"), Step(name)) for name in "bc")
     shared = SharedPaths()
     shared.hold({"1": {one: True}, "2": {one: True, two: False}})

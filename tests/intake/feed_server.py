@@ -1,4 +1,4 @@
-"""A real HTTP server whose answers a test sets, and feeds to serve."""
+"""A real HTTP server with responses set by the test, and feeds to serve."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 
 
 class FeedServer:
-    """`pages` maps paths to bodies or to (status, headers, body); `asked` has the requests' headers.
+    """`pages` maps paths to bodies or to (status, headers, body); `requests` has the requests' headers.
 
-    A body may be a function that gives its parts, as long as the client listens.
+    A body may be a function that yields its parts, as long as the client reads.
     """
 
     def __init__(self) -> None:
         self.pages: dict[str, Any] = {}
-        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.requests: list[tuple[str, dict[str, str]]] = []
         self.delay = 0.0
         owner = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                owner.asked.append((self.path, {k.lower(): v for k, v in self.headers.items()}))
+                owner.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}))
                 time.sleep(owner.delay)
                 page = owner.pages.get(self.path, (404, {}, b"nothing"))
                 status, headers, body = page if isinstance(page, tuple) else (200, {}, page)
@@ -61,9 +61,9 @@ def serving() -> Iterator[FeedServer]:
 
 
 def rss(*titles: str, **more: str) -> bytes:
-    """An RSS feed, the newest item first, one a day from the second of January 2025 on.
+    """An RSS feed, the newest item first, one per day from January 2, 2025 on.
 
-    Items `a`, `b`, ... and `t0`, `t1`, ... keep their days, whatever else is in the feed.
+    Items `a`, `b`, ... and `t0`, `t1`, ... keep their days, regardless of other items in the feed.
     """
     items = [
         f"<item><title>{title}</title><guid>{title}</guid><link>http://h.org/{title}</link>"

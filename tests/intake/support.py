@@ -1,4 +1,4 @@
-"""What the tests of the intake share: a stream's log and source in a temporary folder."""
+"""Helpers for the intake tests: a stream's log and source in a temporary folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def opened(base: Path, definition: StreamDefinition) -> tuple[StreamLog, Source]
 
 
 def taken(base: Path, definition: StreamDefinition, now: float = 1.0) -> list[Entry]:
-    """All entries of the log after one whole poll of a newly opened source, and more while it waits for a writer."""
+    """All entries of the log after one complete poll of a newly opened source, or more polls while it waits for a
+    writer."""
     log, source = opened(base, definition)
     list(source.poll(now))
     ends = time.monotonic() + 600
@@ -48,7 +49,7 @@ def problems(found: list[Entry]) -> list[str]:
 
 
 def fetched(source: Any, now: float) -> int:
-    """One fetch to its end; the number of new entries."""
+    """Performs one complete fetch. Returns the number of new entries."""
     ends = time.monotonic() + 600
     while time.monotonic() < ends:
         count = next(source.poll(now), 0)

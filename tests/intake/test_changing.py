@@ -18,7 +18,7 @@ QUOTES = stream(path="q.xml", rows="/Quotes/Quote", key="Symbol")
 
 
 class File:
-    """The changing file; each version has a later time of change."""
+    """The changing file; each version has a later modification time."""
 
     def __init__(self, base: Path) -> None:
         self.path, self.versions = base / "q.xml", 0
@@ -46,7 +46,7 @@ def changes(log: StreamLog, after: int = 0) -> list[tuple[str | None, str]]:
 
 
 def polled(source: Any, log: StreamLog, now: float) -> list[tuple[str | None, str]]:
-    """What one poll appends."""
+    """The entries that one poll appends."""
     before = log.head()
     list(source.poll(now))
     return changes(log, before)
@@ -86,7 +86,7 @@ def test_every(tmp_path: Path, file: File) -> None:
         "<P><![CDATA[a b]]></P></Quote></Quotes>",
     ],
 )
-def test_white_space_and_spelling_are_no_change(tmp_path: Path, file: File, same: str) -> None:
+def test_white_space_and_spelling_are_not_changes(tmp_path: Path, file: File, same: str) -> None:
     log, source = opened(tmp_path, QUOTES)
     file.write("<Quotes><Quote x='1' y='2'><Symbol>A</Symbol><P>a b</P></Quote></Quotes>")
     list(source.poll(1))
@@ -159,7 +159,7 @@ def test_keys_of_all_kinds(tmp_path: Path, file: File, key: str, row: str) -> No
     assert changes(log)[-1][0] == "deleted"
 
 
-def test_a_missing_file_is_trouble_and_deletes_nothing(tmp_path: Path, file: File) -> None:
+def test_a_missing_file_is_reported_and_deletes_nothing(tmp_path: Path, file: File) -> None:
     log, source = opened(tmp_path, QUOTES)
     assert polled(source, log, 1) == []
     assert source.trouble == f"stream S: {file.path}: No such file or directory"
@@ -211,7 +211,7 @@ def test_a_crash_before_append(tmp_path: Path, file: File, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("restart", [True, False])
-def test_large_versions_are_cut_and_may_be_left(tmp_path: Path, file: File, restart: bool) -> None:
+def test_large_versions_are_split_and_may_be_interrupted(tmp_path: Path, file: File, restart: bool) -> None:
     log, source = opened(tmp_path, QUOTES)
     file.quotes(**{f"s{n}": n for n in range(2500)})
     assert next(source.poll(1)) == 1000
@@ -226,7 +226,7 @@ def test_large_versions_are_cut_and_may_be_left(tmp_path: Path, file: File, rest
 
 @pytest.mark.parametrize("seed", range(5))
 def test_random_histories(tmp_path: Path, file: File, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The changes replayed are the file, whenever the process stops and whatever the snapshots hold."""
+    """Replaying the changes yields the file, whenever the process stops and whatever the snapshots contain."""
     choose = random.Random(seed)
     monkeypatch.setattr(changing, "UNSAVED_CHANGES", choose.choice([1, 7, 1000]))
     monkeypatch.setattr(changing, "BATCH_DOCUMENTS", 3)
@@ -255,7 +255,7 @@ def replayed(log: StreamLog) -> dict[str, str]:
     return state
 
 
-def test_a_change_in_the_same_tick_is_seen(tmp_path: Path, file: File) -> None:
+def test_a_change_in_the_same_clock_tick_is_noticed(tmp_path: Path, file: File) -> None:
     log, source = opened(tmp_path, QUOTES)
     assert isinstance(source, ChangingSource)
     file.quotes(A=1)

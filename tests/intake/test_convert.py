@@ -1,4 +1,4 @@
-"""Columns convert as single values do, whatever the way they come."""
+"""Columns are converted like single values, whatever their form."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ texts = st.one_of(
 
 @st.examples(80)
 @given(st.lists(st.one_of(st.none(), texts), max_size=80), st.sampled_from(sorted(KINDS)))
-def test_a_column_of_texts_is_its_values(values: list[str | None], kind: str) -> None:
+def test_a_column_of_texts_converts_like_its_values(values: list[str | None], kind: str) -> None:
     expected = convert_values(values, kind)
     for arrow in (pa.string(), pa.large_binary()):
         column = pa.array([v if v is None else v.encode() for v in values], pa.large_binary()).cast(arrow)
@@ -110,7 +110,7 @@ def test_a_column_of_texts_is_its_values(values: list[str | None], kind: str) ->
     ),
     st.sampled_from(sorted(KINDS)),
 )
-def test_a_typed_column_is_its_values(values: list[Any], kind: str) -> None:
+def test_a_typed_column_converts_like_its_values(values: list[Any], kind: str) -> None:
     assert_same(convert(pa.array(values), kind), convert_values(values, kind))
 
 
@@ -119,7 +119,7 @@ def assert_same(found: tuple[pa.Array, dict[int, str]], expected: tuple[pa.Array
     assert found[0].equals(expected[0]), (found[0], expected[0])
 
 
-def test_only_the_neighbourhood_of_a_bad_value_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_values_near_a_bad_value_are_converted_individually(monkeypatch: pytest.MonkeyPatch) -> None:
     import fishweir.intake.convert as module
 
     looked: list[Any] = []

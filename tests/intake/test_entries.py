@@ -1,4 +1,4 @@
-"""Entries of feeds: which of them are the same, and what is theirs."""
+"""Entries of feeds: their identity and their content."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_entries_without_guid_that_share_a_link() -> None:
         "<other><title>Other</title></other>",
     ],
 )
-def test_a_title_inside_is_not_that_of_the_entry(nested: str) -> None:
+def test_a_nested_title_is_not_the_title_of_the_entry(nested: str) -> None:
     own = "<title>Own &amp;amp; right</title>"
     for item in (own + nested, nested + own):
         assert of_first(parsed(f"<item>{item}<guid>g</guid></item>"), "title") == ["Own & right"]
@@ -70,7 +70,7 @@ def test_titles_in_atom_and_with_markup() -> None:
 
 
 @pytest.mark.parametrize("guid", ["tag-7", "7", "a b/c", "/posts/7", "urn:x:7", "http://h.org/7"])
-def test_a_guid_stays_as_it_is_written(guid: str) -> None:
+def test_guids_are_kept_unchanged(guid: str) -> None:
     rss_item = f"<item><title>T</title><guid>{guid}</guid><link>/seven</link></item>"
     feeds = [parsed(rss_item, url=url) for url in (URL, "https://new.org/x/feed")]
     assert [of_first(feed, "guid") for feed in feeds] == [[guid], [guid]]
@@ -85,7 +85,7 @@ def test_only_a_guid_that_is_a_url_is_a_link() -> None:
     assert of_first(parsed("<item><guid>/7</guid><link>/7</link></item>"), "link") == ["http://h.org/7"]
 
 
-def test_relative_links_follow_the_feed_and_make_nothing_new(tmp_path: Path, server: FeedServer) -> None:
+def test_relative_links_are_resolved_and_create_no_new_entries(tmp_path: Path, server: FeedServer) -> None:
     text = rss("a", a="See &lt;a href='/more'&gt;this&lt;/a&gt;").replace(b"http://h.org/a", b"/a")
     server.pages["/feed"] = text
     log, source = opened(tmp_path, stream(path=server.url(), format="feed", every=1.0))
@@ -105,7 +105,7 @@ def test_relative_links_follow_the_feed_and_make_nothing_new(tmp_path: Path, ser
         (b"02 Jan", b"03 Jan"),
     ],
 )
-def test_a_changed_entry_comes_again(tmp_path: Path, server: FeedServer, before: bytes, after: bytes) -> None:
+def test_a_changed_entry_is_a_new_item(tmp_path: Path, server: FeedServer, before: bytes, after: bytes) -> None:
     definition = stream(path=server.url(), format="feed", every=1.0)
     server.pages["/feed"] = rss("a", "t5")
     log, source = opened(tmp_path, definition)
@@ -127,13 +127,13 @@ def test_one_guid_for_different_entries(tmp_path: Path, server: FeedServer) -> N
     assert titles(log) == ["a", "b"]
 
 
-def test_what_does_not_change_an_entry() -> None:
+def test_differences_that_do_not_change_an_entry() -> None:
     one = "<item><title>T</title><guid>1</guid><description>d</description>{}</item>"
     keys = {parsed(one.format(more)).items[0].key for more in ("", "<category>c</category>", "<comments>/c</comments>")}
     assert len(keys) == 1
 
 
-def test_a_password_is_in_no_item(tmp_path: Path, server: FeedServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_items_contain_no_password(tmp_path: Path, server: FeedServer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     url = server.url().replace("http://", "http://ann:s%40cret@")
     text = rss("a", a="See &lt;a href='/more'&gt;this&lt;/a&gt;").replace(b"http://h.org/a", b"/a")
@@ -141,7 +141,7 @@ def test_a_password_is_in_no_item(tmp_path: Path, server: FeedServer, caplog: py
     server.pages["/moved"] = text
     log, source = opened(tmp_path, stream(path=url, format="feed", every=1.0))
     assert fetched(source, 0) == 1
-    assert [headers["authorization"] for _, headers in server.asked] == ["Basic YW5uOnNAY3JldA=="] * 2
+    assert [headers["authorization"] for _, headers in server.requests] == ["Basic YW5uOnNAY3JldA=="] * 2
     (entry,) = entries(log)
     assert entry.body is not None
     assert b"cret" not in entry.body

@@ -1,4 +1,4 @@
-"""Real feed documents, malformed ones among them, through an HTTP server: each gives items, or a reason."""
+"""Real feed documents, including malformed ones, through an HTTP server: each has items, or a reason why not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENTRY = re.compile(rb"<(?:\w+:)?(?:item|entry)[\s>]", re.IGNORECASE)
 AT_ONCE = 16
 
 
-def test_every_document_gives_items_or_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_document_has_items_or_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     archive = DATA / "feed_docs" / "feed_docs.tar.xz"
     if not archive.exists():
         pytest.skip(f"no feeds at {archive}")

@@ -110,7 +110,7 @@ def test_a_feed_that_grows(tmp_path: Path, server: FeedServer) -> None:
     assert titles(log) == ["a", "b"], "the oldest first"
     assert [entry.timestamp for entry in entries(log)] == [1735812000.0, 1735898400.0]
     server.pages["/feed"] = rss("a", "b", "c")
-    assert (next(source.poll(59), 0), len(server.asked)) == (0, 1), "not yet"
+    assert (next(source.poll(59), 0), len(server.requests)) == (0, 1), "not yet"
     assert (fetched(source, 60), titles(log, 2)) == (1, ["c"])
     server.pages["/feed"] = rss("d")
     assert fetched(source, 120) == 1
@@ -138,8 +138,8 @@ def test_not_modified(tmp_path: Path, server: FeedServer) -> None:
     assert fetched(source, 0) == 1
     log, source = opened(tmp_path, definition)
     assert (fetched(source, 1), source.trouble) == (0, None)
-    assert server.asked[1][1]["if-none-match"] == '"v1"'
-    assert server.asked[1][1]["if-modified-since"] == "Thu, 02 Jan 2025 00:00:00 GMT"
+    assert server.requests[1][1]["if-none-match"] == '"v1"'
+    assert server.requests[1][1]["if-modified-since"] == "Thu, 02 Jan 2025 00:00:00 GMT"
     assert log.head() == 1
 
 
@@ -151,12 +151,12 @@ def test_a_new_version_without_new_entries_is_kept(tmp_path: Path, server: FeedS
         assert fetched(source, float(2 * n)) == (1 if n == 0 else 0)
         assert fetched(source, float(2 * n + 1)) == 0
     log, source = opened(tmp_path, definition)
-    assert (fetched(source, 0), server.asked[-1][1]["if-none-match"]) == (0, '"v4"')
+    assert (fetched(source, 0), server.requests[-1][1]["if-none-match"]) == (0, '"v4"')
     assert len(list(log.folder.glob("*.cursor"))) == 1, "a feed that is polled for a year does not fill the disk"
     server.pages["/feed"] = (200, {"ETag": '"v5"'}, rss("a", "b"))
     assert fetched(source, 1) == 1
     log, source = opened(tmp_path, definition)
-    assert (fetched(source, 0), server.asked[-1][1]["if-none-match"]) == (0, '"v5"')
+    assert (fetched(source, 0), server.requests[-1][1]["if-none-match"]) == (0, '"v5"')
     assert titles(log) == ["a", "b"]
 
 
@@ -166,7 +166,7 @@ def test_retry_after_may_be_a_date(tmp_path: Path, server: FeedServer) -> None:
     assert fetched(source, 0) == 0
     server.pages["/feed"] = rss("a")
     assert fetched(source, 3600) == 0
-    assert len(server.asked) == 1, "it waits as long as the server asks for"
+    assert len(server.requests) == 1, "it waits as long as the server asks for"
     assert fetched(source, 7300) == 1
     for date in (formatdate(0, usegmt=True), "next week"):
         server.pages["/feed"] = (503, {"Retry-After": date}, b"")
@@ -185,7 +185,7 @@ def test_retry_after_may_be_a_date(tmp_path: Path, server: FeedServer) -> None:
         ((302, {"Location": "file:///etc/passwd"}, b""), "which is neither http nor https"),
     ],
 )
-def test_trouble_is_named_and_passes(tmp_path: Path, server: FeedServer, page: Any, words: str) -> None:
+def test_problems_are_named_and_cleared(tmp_path: Path, server: FeedServer, page: Any, words: str) -> None:
     log, source = opened(tmp_path, stream(path=server.url(), format="feed"))
     server.pages["/feed"] = page
     assert fetched(source, 0) == 0
@@ -193,8 +193,8 @@ def test_trouble_is_named_and_passes(tmp_path: Path, server: FeedServer, page: A
     assert source.trouble is not None
     assert source.trouble.startswith(f"feed S: {server.url()}: ")
     assert words in source.trouble
-    asked = len(server.asked)
-    assert (next(source.poll(29), 0), len(server.asked)) == (0, asked)
+    requests = len(server.requests)
+    assert (next(source.poll(29), 0), len(server.requests)) == (0, requests)
     fetched(source, 30)
     server.pages["/feed"] = rss("a")
     assert next(source.poll(89), 0) == 0, "the second wait is longer"
@@ -254,7 +254,7 @@ def test_files(tmp_path: Path) -> None:
     assert "No such file" in str(source.trouble)
 
 
-def test_real_feeds_give_items_or_a_problem() -> None:
+def test_real_feeds_have_items_or_a_problem() -> None:
     archive = DATA / "feed_docs" / "feed_docs.tar.xz"
     if not archive.exists():
         pytest.skip(f"no feeds at {archive}")

@@ -1,4 +1,4 @@
-"""Servers as they are: redirects, feeds that are gone, compression, pages that name a feed, endless bodies."""
+"""Real-world servers: redirects, feeds that are gone, compression, pages that link to a feed, endless bodies."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def server() -> Iterator[FeedServer]:
 
 
 def paths(server: FeedServer) -> list[str]:
-    asked = [path for path, _ in server.asked]
-    server.asked.clear()
-    return asked
+    requested = [path for path, _ in server.requests]
+    server.requests.clear()
+    return requested
 
 
 def definition(server: FeedServer, path: str = "/feed") -> Any:
@@ -62,7 +62,7 @@ def test_a_chain_is_permanent_up_to_its_first_temporary_step(tmp_path: Path, ser
     assert paths(server) == ["/feed", "/b", "/c", "/b", "/c"]
 
 
-def test_what_has_moved_and_cannot_be_read_is_looked_for_at_its_old_place(tmp_path: Path, server: FeedServer) -> None:
+def test_a_failing_redirect_target_falls_back_to_the_old_url(tmp_path: Path, server: FeedServer) -> None:
     server.pages["/feed"], server.pages["/new"] = (301, {"Location": "/new"}, b""), rss("a")
     log, source = opened(tmp_path, definition(server))
     assert fetched(source, 0) == 1
@@ -81,14 +81,14 @@ def test_credentials_stay_with_their_server(tmp_path: Path, server: FeedServer) 
         log, source = opened(tmp_path, stream(path=url, format="feed", every=1.0))
         assert fetched(source, 0) == 1
         assert fetched(source, 1) == 0
-        assert all("authorization" in headers for _, headers in server.asked), "also where it has moved to"
+        assert all("authorization" in headers for _, headers in server.requests), "also where it has moved to"
         server.pages["/near"] = (301, {"Location": other.url("/new")}, b"")
         assert fetched(source, 2) == 1
-        assert all("authorization" not in headers for _, headers in other.asked)
+        assert all("authorization" not in headers for _, headers in other.requests)
         assert "secret" not in json.dumps(log.newest("fetched"))
 
 
-def test_gone_for_good(tmp_path: Path, server: FeedServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_feed_that_is_gone(tmp_path: Path, server: FeedServer, caplog: pytest.LogCaptureFixture) -> None:
     server.pages["/feed"] = rss("a")
     _, source = opened(tmp_path, definition(server))
     assert fetched(source, 0) == 1
@@ -98,11 +98,11 @@ def test_gone_for_good(tmp_path: Path, server: FeedServer, caplog: pytest.LogCap
     assert source.trouble == said
     assert said in caplog.text
     server.pages["/feed"] = rss("a", "b")
-    asked = len(server.asked)
+    requested = len(server.requests)
     assert fetched(source, 1e9) == 0
     _, source = opened(tmp_path, definition(server))
     assert (fetched(source, 1e9), source.trouble, source.working) == (0, said, False)
-    assert len(server.asked) == asked, "not even after a restart"
+    assert len(server.requests) == requested, "not even after a restart"
 
 
 def test_too_many_requests(tmp_path: Path, server: FeedServer) -> None:
@@ -111,7 +111,7 @@ def test_too_many_requests(tmp_path: Path, server: FeedServer) -> None:
     assert fetched(source, 0) == 0
     assert "429 Too Many Requests" in str(source.trouble)
     server.pages["/feed"] = rss("a")
-    assert (fetched(source, 3599), len(server.asked)) == (0, 1)
+    assert (fetched(source, 3599), len(server.requests)) == (0, 1)
     assert (fetched(source, 3600), source.trouble) == (1, None)
 
 
@@ -138,7 +138,7 @@ def test_compression(tmp_path: Path, server: FeedServer, name: str) -> None:
     server.pages["/feed"] = (200, {"Content-Encoding": coding} if coding else {}, body)
     _, source = opened(tmp_path, definition(server))
     assert (fetched(source, 0), source.trouble) == (2, None)
-    assert server.asked[0][1]["accept-encoding"] == "gzip, deflate, br"
+    assert server.requests[0][1]["accept-encoding"] == "gzip, deflate, br"
 
 
 def test_compressed_files_and_broken_ones(tmp_path: Path, server: FeedServer) -> None:
@@ -153,7 +153,7 @@ def test_compressed_files_and_broken_ones(tmp_path: Path, server: FeedServer) ->
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, brotli.compress, zlib.compress])
-def test_a_bomb_is_not_unpacked(pack: Any) -> None:
+def test_a_compression_bomb_is_not_unpacked(pack: Any) -> None:
     coding = {gzip.compress: "gzip", brotli.compress: "br", zlib.compress: "deflate"}[pack]
     with pytest.raises(TooLarge, match="larger than 100,000 bytes"):
         decoded(pack(b"0" * 10_000_000), coding, 100_000)
@@ -199,7 +199,7 @@ PAGE = """<html><head><base href="/blog/"><link rel="stylesheet" href="x.css"><l
   <LINK REL="Alternate" TYPE="application/rss+xml; charset=utf-8" HREF="feed.xml"><p>Hello"""
 
 
-def test_a_page_that_names_its_feed(tmp_path: Path, server: FeedServer) -> None:
+def test_a_page_with_a_link_to_its_feed(tmp_path: Path, server: FeedServer) -> None:
     server.pages["/"], server.pages["/blog/feed.xml"] = (200, {"Content-Type": "text/html"}, PAGE.encode()), rss("a")
     log, source = opened(tmp_path, definition(server, "/"))
     assert (fetched(source, 0), source.trouble, paths(server)) == (1, None, ["/", "/blog/feed.xml"])
@@ -265,7 +265,7 @@ def test_an_image_inside_an_item_does_not_describe_it() -> None:
             assert (feed.about.title, feed.about.description) == ("C", "")
 
 
-def test_a_host_is_asked_at_a_polite_rate() -> None:
+def test_requests_to_a_host_are_rate_limited() -> None:
     hosts = Hosts()
     waits = [hosts.turn("a", 0.0) for _ in range(BURST + 40)]
     assert waits[: BURST + 1] == [0.0] * (BURST + 1)
@@ -274,10 +274,10 @@ def test_a_host_is_asked_at_a_polite_rate() -> None:
     assert hosts.turn("a", 3600.0) == 0.0
 
 
-def test_the_guard_stops_feeds(tmp_path: Path, server: FeedServer) -> None:
+def test_the_guard_applies_to_feeds(tmp_path: Path, server: FeedServer) -> None:
     server.pages["/feed"] = rss("a")
     log = StreamLog(tmp_path / "log", definition(server))
     source = open_source(log.stream, log, tmp_path, Guard(True))
     assert fetched(source, 0) == 0
     assert "the guard is on: 127.0.0.1 is not an address of the public Internet" in str(source and source.trouble)
-    assert server.asked == []
+    assert server.requests == []

@@ -50,7 +50,7 @@ def test_files(tmp_path: Path) -> None:
     assert "not JSON" in problems(found["bad.json"])[0]
 
 
-def test_all_languages_read_it(weir) -> None:  # type: ignore[no-untyped-def]
+def test_all_languages_read_json(weir) -> None:  # type: ignore[no-untyped-def]
     Path("orders.json").write_text(json.dumps(ORDER))
     weir.execute("""
         create stream filed from 'orders.json';

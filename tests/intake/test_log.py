@@ -31,7 +31,7 @@ def test_numbers_and_entries(tmp_path: Path) -> None:
             log.entry(number)
 
 
-def test_another_object_sees_what_is_appended(tmp_path: Path) -> None:
+def test_another_object_sees_appended_entries(tmp_path: Path) -> None:
     writer, reader = StreamLog(tmp_path, XML), StreamLog(tmp_path, XML)
     append(writer, "<a/>")
     assert reader.head() == 1

@@ -1,4 +1,4 @@
-"""Feeds are fetched and parsed outside of the caller's thread, and nothing of that is left behind."""
+"""Feeds are fetched and parsed outside the caller's thread, and no process is left behind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def feed_of(base: Path, name: str) -> tuple[Path, Source]:
     return file, source
 
 
-def test_a_feed_that_is_being_parsed_holds_up_nobody(tmp_path: Path) -> None:
+def test_parsing_a_feed_blocks_no_others(tmp_path: Path) -> None:
     file, source = feed_of(tmp_path, "slow")
     signal_parsers(signal.SIGSTOP)
     file.write_bytes(rss("a", "b"))
@@ -84,7 +84,7 @@ def test_a_parser_that_dies_is_replaced(tmp_path: Path) -> None:
     assert source.trouble is None
 
 
-def test_a_closed_source_leaves_no_parser_at_work(tmp_path: Path) -> None:
+def test_a_closed_source_leaves_no_running_parser(tmp_path: Path) -> None:
     file, source = feed_of(tmp_path, "feed")
     (pid,) = signal_parsers(signal.SIGSTOP)
     file.write_bytes(rss("a", "b"))
@@ -96,7 +96,7 @@ def test_a_closed_source_leaves_no_parser_at_work(tmp_path: Path) -> None:
     assert not is_there(pid)
 
 
-def test_a_parser_without_work_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_parser_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parsers, "IDLE", 0.0)
     feed_of(tmp_path, "feed")
 
@@ -109,7 +109,7 @@ def test_a_parser_without_work_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "folder"])
-def test_what_is_no_regular_file_is_named(tmp_path: Path, kind: str) -> None:
+def test_files_that_are_not_regular_are_named(tmp_path: Path, kind: str) -> None:
     place = tmp_path / "place"
     if kind == "FIFO":
         os.mkfifo(place)
@@ -136,7 +136,7 @@ if sys.argv[1] == "killed":
 
 @pytest.mark.parametrize("end", ["ended", "killed"])
 def test_no_process_outlives_the_program(tmp_path: Path, end: str) -> None:
-    """The parser has the program's standard error: reading that ends when both have ended."""
+    """The parser shares the program's standard error, so reading it ends when both have ended."""
     (tmp_path / "feed.rss").write_bytes(rss("a"))
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, end], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -145,4 +145,4 @@ def test_no_process_outlives_the_program(tmp_path: Path, end: str) -> None:
     assert done.returncode == (0 if end == "ended" else -signal.SIGKILL)
     count, pid = map(int, done.stdout.split())
     assert count == 1
-    assert end == "killed" or not is_there(pid), "who is killed cannot collect its children"
+    assert end == "killed" or not is_there(pid), "a killed process cannot clean up its children"

@@ -40,7 +40,7 @@ def test_texts_and_bytes() -> None:
     assert found[1] == {"arrival": 9.0, "body": b"\xff"}
 
 
-def test_timestamps_in_words() -> None:
+def test_timestamps_as_texts() -> None:
     found = rows(["", "", ""], XML, timestamps=["1970-01-01T00:00:05Z", MOMENT, "5"])
     assert [row["timestamp"] for row in found] == [5.0, 5.0, 5.0]
 
@@ -72,7 +72,7 @@ def test_dicts() -> None:
     assert found[2] == {"arrival": 9.0, "timestamp": 3.0}
 
 
-def test_bad_dicts_stay_at_their_place(caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_dicts_keep_their_position(caplog: pytest.LogCaptureFixture) -> None:
     found = rows([{"i": 1}, {"i": "x", "b": 3, "s": "q"}, {"i": 2, "z": "?"}, {"i": 3}])
     assert [row.get("i") for row in found] == [1, None, None, 3]
     assert found[1]["problem"] == "column i: 'x' is not an int; column b: 3 is not a boolean"
@@ -104,5 +104,5 @@ def test_a_table_with_an_unknown_column_is_refused() -> None:
 
 
 @pytest.mark.parametrize("items", [[], pa.table({"i": pa.array([], pa.int64())})])
-def test_nothing(items: Any) -> None:
+def test_no_items(items: Any) -> None:
     assert rows(items) == []

@@ -1,4 +1,4 @@
-"""The refresh strategy: urgency, choice, budget; what it learns."""
+"""The refresh strategy: urgency, choice, budget, learned rates."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ def test_rates_are_learned_from_the_times_of_items() -> None:
 
 
 def test_the_budget_is_kept_and_goes_where_items_are() -> None:
-    refresh, asked = Refresh(per_hour=10.0), {"busy": 0, "calm": 0, "idle": 0}
+    refresh, fetches = Refresh(per_hour=10.0), {"busy": 0, "calm": 0, "idle": 0}
     gap = {"busy": HOUR / 4, "calm": 12 * HOUR, "idle": 30 * DAY}
     begin = 100 * DAY
-    for name in asked:
+    for name in fetches:
         assert refresh.granted(name, begin), "the first fetch needs no grant"
         refresh.observe(name, begin, [begin - gap[name] * n for n in range(1, 16)], 15)
     for minute in range(1, 24 * 60):
         now = begin + 60.0 * minute
-        for name in asked:
+        for name in fetches:
             if refresh.granted(name, now):
-                asked[name] += 1
+                fetches[name] += 1
                 refresh.observe(name, now, [now - gap[name] * n for n in range(1, 16)], 1 if name == "busy" else 0)
-    assert sum(asked.values()) == pytest.approx(240, abs=3)
-    assert asked["busy"] > 2 * asked["calm"] > 2 * asked["idle"] > 0
+    assert sum(fetches.values()) == pytest.approx(240, abs=3)
+    assert fetches["busy"] > 2 * fetches["calm"] > 2 * fetches["idle"] > 0
 
 
 def test_without_a_budget_each_feed_has_its_share() -> None:

@@ -1,4 +1,4 @@
-"""Which source a definition leads to, and which definitions make no sense."""
+"""The source of a definition, and invalid definitions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_pushed_stream_has_no_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["a.xml", "folder", "no/*.xml", "no[1]"])
-def test_paths_that_are_fine(tmp_path: Path, path: str) -> None:
+def test_valid_paths(tmp_path: Path, path: str) -> None:
     (tmp_path / "a.xml").write_text("<a/>")
     (tmp_path / "folder").mkdir()
     check_source(stream(path=path), tmp_path)

@@ -1,4 +1,4 @@
-"""CSV, JSON Lines and Parquet files: typed rows in order, bad ones set aside at their place."""
+"""CSV, JSON Lines and Parquet files: typed rows in order, with bad rows set aside in their position."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_csv_without_a_header(tmp_path: Path, end: str, bom: str) -> None:
     ]
 
 
-def test_bad_csv_rows_stay_at_their_place(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_csv_rows_keep_their_position(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     text = b'i,s\n1,a\nx,b\n\n3\n"4\n",c\n5,d,e\n6,\xe9\n7,"5"" tape"\n8,5" tape\n9,z\n'
     found = read(tmp_path, "a.csv", text, (("i", "int"), ("s", "string")))
     assert values(found) == [
@@ -150,8 +150,8 @@ def test_bad_json_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["null", " null", "5", "[]", '"a"'])
-def test_json_lines_that_are_no_objects(tmp_path: Path, line: str) -> None:
-    """Arrow crashes on a first line `null`, and takes a later one for a row."""
+def test_json_lines_that_are_not_objects(tmp_path: Path, line: str) -> None:
+    """Arrow crashes on a first line `null`, and treats a later one as a row."""
     found = read(tmp_path, "a.jsonl", f'{line}\n{{"i": 1}}\n{line}\n', (("i", "int"),))
     assert values(found) == [None, (1,), None]
     assert problems(found)[1] == f"{tmp_path / 'a.jsonl'}, line 3: not JSON: expected an object"
@@ -196,7 +196,7 @@ def test_parquet_broken_in_the_middle(tmp_path: Path) -> None:
     assert found[-1].is_valid
 
 
-def test_left_in_the_middle(tmp_path: Path) -> None:
+def test_interrupted_in_the_middle(tmp_path: Path) -> None:
     rows = 300_000
     (tmp_path / "a.csv").write_text("i,s\n" + "".join(f"{n},some words to make it longer {n}\n" for n in range(rows)))
     definition = stream(path="a.csv", columns=(("i", "int"),))

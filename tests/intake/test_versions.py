@@ -1,4 +1,4 @@
-"""Files that change without being declared as changing: what is new in each version, once, whatever happens between."""
+"""Files that change without being declared as changing: the new rows of each version, once, whatever happens."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 class Changing:
-    """A file that changes, and what has arrived of it."""
+    """A file that changes, and its rows that have arrived."""
 
     def __init__(self, folder: Path, kind: str) -> None:
         self.folder, (self.stream, self.text, self.shown) = folder, KINDS[kind]
@@ -86,7 +86,7 @@ class Changing:
             os.utime(self.path, (self.moment, self.moment))
 
     def poll(self) -> list[Any]:
-        """What is new."""
+        """The new rows."""
         before = self.log.head()
         list(self.source.poll(1.0))
         assert self.source.trouble is None
@@ -102,7 +102,7 @@ A, B, C, D, E = [(n, text) for n, text in enumerate("abcde")]
 
 
 @pytest.mark.parametrize("restarts", [True, False])
-def test_each_version_gives_what_the_one_before_did_not_have(tmp_path: Path, kind: str, restarts: bool) -> None:
+def test_each_version_adds_its_new_rows(tmp_path: Path, kind: str, restarts: bool) -> None:
     versions: list[tuple[list[Row], list[Row]]] = [
         ([A, B], [A, B]),
         ([A, B], []),  # only touched
@@ -124,7 +124,7 @@ def test_each_version_gives_what_the_one_before_did_not_have(tmp_path: Path, kin
 
 
 def test_random_histories(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small segments, and restarts anywhere: in the end, the log has of each row what the versions added."""
+    """Small segments, and restarts anywhere: in the end, the log has all rows that the versions added."""
     monkeypatch.setattr(files, "SEGMENT_ROWS", 3)
     monkeypatch.setattr(files, "BATCH_DOCUMENTS", 3)
     rng = random.Random(f"{kind} 7")
@@ -178,8 +178,8 @@ def test_only_the_new_part_of_a_file_that_grows_is_parsed(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("kind", ["csv", "plain", "json", "objects"])
 @pytest.mark.parametrize("restarts", [True, False])
-def test_a_row_is_not_taken_by_halves(tmp_path: Path, kind: str, restarts: bool) -> None:
-    """While a process writes it, and while it is new."""
+def test_partial_rows_are_not_read(tmp_path: Path, kind: str, restarts: bool) -> None:
+    """Neither while a process writes it nor while it is new."""
     file = Changing(tmp_path, kind)
     whole = file.text([A, B, C])
     found: list[Any] = []
@@ -201,7 +201,7 @@ def test_a_row_is_not_taken_by_halves(tmp_path: Path, kind: str, restarts: bool)
 
 
 @pytest.mark.parametrize("kind", ["csv", "plain", "json", "objects"])
-def test_a_last_row_without_a_line_break_is_taken_in_the_end(tmp_path: Path, kind: str) -> None:
+def test_a_last_row_without_a_line_break_is_read_eventually(tmp_path: Path, kind: str) -> None:
     file = Changing(tmp_path, kind)
     file.write(file.text([A, B]).rstrip(b"\n"), is_old=False)
     found = file.poll()
@@ -214,7 +214,7 @@ def test_a_last_row_without_a_line_break_is_taken_in_the_end(tmp_path: Path, kin
 
 
 @pytest.mark.parametrize("kind", ["split", "parquet"])
-def test_a_file_that_is_being_written_waits(tmp_path: Path, kind: str) -> None:
+def test_a_file_is_read_after_it_is_written(tmp_path: Path, kind: str) -> None:
     file = Changing(tmp_path, kind)
     whole = file.text([A, B])
     with file.path.open("wb", buffering=0) as writer:
@@ -226,8 +226,8 @@ def test_a_file_that_is_being_written_waits(tmp_path: Path, kind: str) -> None:
     assert file.poll() == file.expected(A, B)
 
 
-def test_a_file_that_is_written_again_in_place(tmp_path: Path, kind: str) -> None:
-    """While it is truncated, its rows are not gone."""
+def test_a_file_that_is_rewritten_in_place(tmp_path: Path, kind: str) -> None:
+    """While it is truncated, its rows do not count as deleted."""
     file = Changing(tmp_path, kind)
     file.write(file.text([A, B]))
     assert file.poll() == file.expected(A, B)
@@ -246,7 +246,7 @@ def test_a_file_that_is_written_again_in_place(tmp_path: Path, kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", ["split", "parquet"])
-def test_rows_after_a_broken_place_are_not_gone(tmp_path: Path, kind: str) -> None:
+def test_rows_after_a_damaged_part_are_not_deleted(tmp_path: Path, kind: str) -> None:
     file = Changing(tmp_path, kind)
     file.write(file.text([A, B, C]))
     assert file.poll() == file.expected(A, B, C)
@@ -257,8 +257,8 @@ def test_rows_after_a_broken_place_are_not_gone(tmp_path: Path, kind: str) -> No
     assert file.poll() == file.expected(D)
 
 
-def test_bad_rows_come_once(tmp_path: Path) -> None:
-    """Also if their lines move."""
+def test_bad_rows_are_reported_once(tmp_path: Path) -> None:
+    """Even if their lines move."""
     file = Changing(tmp_path, "plain")
     file.write(b"1,a\nx,b\n")
     list(file.source.poll(1.0))

@@ -136,7 +136,7 @@ BAD: list[tuple[str | bytes, int, str]] = [
 
 
 @pytest.mark.parametrize(("content", "good", "reason"), BAD, ids=[reason for _, _, reason in BAD])
-def test_bad_files_are_one_problem_after_what_is_good(
+def test_bad_files_are_one_problem_after_their_good_part(
     tmp_path: Path,
     folder: Path,
     content: str | bytes,
@@ -185,7 +185,7 @@ def test_a_file_without_matches_is_remembered(
 
 
 @pytest.mark.parametrize("restart", [True, False])
-def test_left_in_the_middle_of_a_file(tmp_path: Path, folder: Path, restart: bool) -> None:
+def test_interrupted_in_the_middle_of_a_file(tmp_path: Path, folder: Path, restart: bool) -> None:
     put(folder / "a.xml", f"<Quotes>{quotes(0, 3500)}", 1)
     put(folder / "b.xml", f"<Quotes>{quotes(3500, 3600)}</Quotes>", 2)
     log, source = opened(tmp_path, SPLIT)
@@ -220,7 +220,7 @@ def test_memory_is_bounded_without_matches(tmp_path: Path, folder: Path) -> None
     assert max(sizes) < 10
 
 
-def test_trouble_comes_and_goes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_problems_are_reported_and_cleared(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     _, source = opened(tmp_path, stream(path="in"))
     with caplog.at_level(logging.WARNING):
         assert [*source.poll(1.0), *source.poll(2.0)] == []
@@ -232,7 +232,7 @@ def test_trouble_comes_and_goes(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert source.trouble is None
 
 
-def test_a_file_that_cannot_be_opened_waits(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_opened_is_retried(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(folder / "a.xml", "<a/>", 1)
     put(folder / "b.xml", "<b/>", 2)
     log, source = opened(tmp_path, stream(path="in"))
@@ -252,7 +252,9 @@ def test_a_file_that_cannot_be_opened_waits(tmp_path: Path, folder: Path, monkey
     assert source.trouble is None
 
 
-def test_a_full_disk_loses_and_doubles_nothing(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_neither_loses_nor_repeats_documents(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(folder / "a.xml", f"<Quotes>{quotes(0, 2500)}</Quotes>")
     log, source = opened(tmp_path, SPLIT)
     polling = source.poll(1.0)

@@ -1,4 +1,4 @@
-"""What tests of the languages share: cases from fixture files, and how a refused statement is looked at."""
+"""Helpers for the tests of the languages: cases from fixture files, and checks of refused statements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def check_refused(
     words: str,
     parse: Callable[[StatementText], object],
 ) -> None:
-    """The second statement of a script is refused in these words, with the caret at the last `place`, or its end."""
+    """Checks that the second statement of a script is refused with this message, and the caret at the last `place` or
+    at the end."""
     piece = list(split_script(f"{before};\n   {statement} ;"))[1]
     with pytest.raises(Rejected) as caught:
         parse(piece)

@@ -1,4 +1,4 @@
-"""register_many's texts: no value breaks the statement it is put into."""
+"""The texts of register_many: no value breaks the statement into which it is inserted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def one(text: str, **row: Any) -> str:
 
 
 @given(st.text(), st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**20), 10**20))
-def test_values_come_back(value: str, number: float) -> None:
+def test_values_survive_rendering(value: str, number: float) -> None:
     (query,) = parse_script(one(TEXT, name="q.1", s=value, n=number), cache=SkeletonCache())
     assert isinstance(query, CreateQuery)
     assert query.name == "q.1"
@@ -35,7 +35,7 @@ def test_values_come_back(value: str, number: float) -> None:
 
 
 @given(st.text(alphabet="'\"”;-$x# \n", max_size=6), st.text(alphabet="'\"”;-$x# \n", max_size=6))
-def test_neighbours_stay_apart(a: str, b: str) -> None:
+def test_adjacent_values_stay_separate(a: str, b: str) -> None:
     (query,) = parse_script(one("create q where <a>$a$b'c'$a</a> in s construct 'x'", a=a, b=b))
     assert isinstance(query, CreateQuery)
     assert query.constants == (a, b, "c", a)
@@ -61,7 +61,7 @@ def test_literals(value: Any, literal: str) -> None:
     assert one("x > $v", v=value) == f"x > {literal}"
 
 
-def test_variables_stay() -> None:
+def test_variables_are_kept() -> None:
     assert one("<a>$x</a> '$x' $lo $low", lo=5) == "<a>$x</a> '$x' 5 $low"
 
 
@@ -95,7 +95,7 @@ def test_missing_value(value: Any, text: str) -> None:
         list(render_rows(text, [{"v": "x"}, {"v": value}]))
 
 
-def test_missing_column_and_no_mapping() -> None:
+def test_missing_column_and_rows_that_are_not_mappings() -> None:
     with pytest.raises(QueryError, match="row 2: there is no column 'v'"):
         list(render_rows("$v", [{"v": 1}, {"w": 1}]))
     with pytest.raises(QueryError, match="row 1 must be a mapping"):
@@ -128,6 +128,6 @@ def test_to_rows(data: Any) -> None:
 
 
 @pytest.mark.parametrize("data", [{"name": "q"}, "text", 5])
-def test_no_rows_at_all(data: Any) -> None:
+def test_data_that_is_not_rows(data: Any) -> None:
     with pytest.raises(QueryError, match="rows must be"):
         to_rows(data)

@@ -1,4 +1,4 @@
-"""Errors: where, the line with a caret, and what was expected, in words."""
+"""Errors: the position, the line with a caret, and what was expected."""
 
 # ruff: noqa: E501 (tables read better in long lines)
 

@@ -21,5 +21,5 @@ def test_compiles_to(query: str, algebra: str) -> None:
         assert statement.text == query
 
 
-def test_all_figures_are_there() -> None:
+def test_all_figures_have_fixtures() -> None:
     assert len(list(fixture_cases())) >= 23

@@ -1,4 +1,4 @@
-"""`register_many` in columns: what is read from columns is what a parse of each row's text gives."""
+"""`register_many` in columns: reading columns agrees with parsing the text of each row."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def given(text: str) -> list[object]:
 
 
 @pytest.mark.parametrize("text", [*ALIKE.values(), *OTHERS.values()], ids=[*ALIKE, *OTHERS])
-def test_as_each_row_is_parsed(text: str) -> None:
+def test_columns_parse_like_single_rows(text: str) -> None:
     assert given(text) == parsed(text)
 
 
@@ -63,7 +63,7 @@ def test_read_from_columns(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(given(text)) == len(ROWS)
 
 
-def test_kinds_of_values_that_change() -> None:
+def test_columns_of_mixed_types() -> None:
     text = "create query $name as S//b[c = $v]"
     rows = [{"name": f"q-{i}", "v": v} for i, v in enumerate([1, "x", 2.5, "3"])]
     found = [some.one(i).constants for some in parse_rows(text, rows, 5.0) for i in range(len(some))]
@@ -74,7 +74,7 @@ def test_kinds_of_values_that_change() -> None:
     "path",
     ["b", "//b; delete q", "//b publish x", "//b] JOIN", "//b--c", "//b[c = 'x]", "//b[$c]", "//b do x"],
 )
-def test_what_is_no_path(path: str) -> None:
+def test_values_that_are_not_paths(path: str) -> None:
     with pytest.raises(QueryError, match="row 2: the value of the column 'p' is not a path"):
         list(parse_rows("create query $name as S$p", [*ROWS[:1], {"name": "x", "p": path}], 5.0))
 

@@ -66,7 +66,7 @@ def holds(formula: Any, values: dict[str, str]) -> bool:
 
 
 @given(formulas())
-def test_a_formula_selects_what_it_is_true_for(formula: Any) -> None:
+def test_a_formula_selects_the_bindings_that_satisfy_it(formula: Any) -> None:
     root = parse_document(BODY.encode())
     ids = {element: str(i) for i, element in enumerate(root.iter())}
     pairs = [(a, b) for a in root.iter("a") for b in root.iter("b")]

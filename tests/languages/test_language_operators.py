@@ -1,4 +1,4 @@
-"""Comparisons are spelled alike in all languages: `≤`, `≥` and `≠` are `<=`, `>=` and `!=`, and `<>` is `!=`."""
+"""Comparisons have the same spellings in all languages: `≤`, `≥` and `≠` are `<=`, `>=` and `!=`, and `<>` is `!=`."""
 
 from __future__ import annotations
 

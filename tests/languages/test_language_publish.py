@@ -1,4 +1,4 @@
-"""`publish NAME` behind a query of any language: whose query it is, what it is called, and where it is refused."""
+"""`publish NAME` after a query of any language: its language, its name, and where it is refused."""
 
 # ruff: noqa: E501 (tables read better in long lines)
 
@@ -48,7 +48,7 @@ def test_published(text: str, language: str, name: str | None, published: bool) 
 
 
 def made_of(shape: object) -> str:
-    """What a query of each language is made of: feeds, columns or patterns."""
+    """The parts of a query, by language: feeds, columns or patterns."""
     if isinstance(shape, FeedQuery):
         return "roses"
     columns = shape.columns if isinstance(shape, Selection) else isinstance(shape, Shape) and shape.formula is not None
@@ -58,7 +58,7 @@ def made_of(shape: object) -> str:
 @pytest.mark.parametrize(
     "text", ["select x from R where x > $lo publish $name", "from R where [x > $lo] publish $name"]
 )
-def test_names_do_not_part_the_shapes(text: str) -> None:
+def test_published_names_are_not_part_of_the_shape(text: str) -> None:
     cache = SkeletonCache()
     texts = render_rows(text, [{"lo": i, "name": f"p{i}"} for i in range(3)])
     queries = [query for one in texts for query in parse_script(one, cache=cache)]

@@ -1,4 +1,4 @@
-"""RoSeS: fixture files, and that constants do not decide about the shape."""
+"""RoSeS: fixture files, and shapes that do not depend on constants."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ literals = st.lists(strings | numbers, min_size=3, max_size=3)
 
 @st.examples(200)
 @given(st.sampled_from(TEMPLATES), literals, literals)
-def test_literals_of_a_kind_stand_for_each_other(template: str, first: list[str], second: list[str]) -> None:
-    """What the SkeletonCache relies on: read by the kinds of the first parse, the second one's constants."""
+def test_literals_of_one_type_are_interchangeable(template: str, first: list[str], second: list[str]) -> None:
+    """The assumption of the SkeletonCache: the types of the first parse apply to the constants of the second."""
     try:
         _, known = parse_feed(whole(template.format(*first)))
     except (Rejected, QueryError):
@@ -86,7 +86,7 @@ def test_literals_of_a_kind_stand_for_each_other(template: str, first: list[str]
 
 
 @given(st.sampled_from(TEMPLATES), literals)
-def test_places_hold_the_literals(template: str, values: list[str]) -> None:
+def test_slots_have_the_literals(template: str, values: list[str]) -> None:
     text = template.format(*values)
     try:
         _, parsed = parse_feed(whole(text))

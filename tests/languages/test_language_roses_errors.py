@@ -1,4 +1,4 @@
-"""Errors of RoSeS: where, the line with a caret, and what was expected."""
+"""Errors of RoSeS: the position, the line with a caret, and what was expected."""
 
 # ruff: noqa: E501 (tables read better in long lines)
 

@@ -48,7 +48,7 @@ def test_split(script: str, expected: list[str]) -> None:
         ("a <!-- x", 1, 3, "-->"),
     ],
 )
-def test_unclosed(script: str, line: int, column: int, closing: str) -> None:
+def test_unclosed_quotes_and_comments(script: str, line: int, column: int, closing: str) -> None:
     with pytest.raises(QuerySyntaxError, match="not closed") as caught:
         texts(script)
     assert (caught.value.line, caught.value.column) == (line, column)

@@ -1,4 +1,4 @@
-"""The cached parse gives what the full parse gives, for constants and for damaged texts alike."""
+"""The cached parse agrees with the full parse, for constants and for damaged texts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ names = st.sampled_from(["q", "q-1.x", "query", "stream", "as", "where", "'my q'
 
 
 class NoCache(SkeletonCache):
-    """Remembers nothing: every statement is parsed in full."""
+    """Caches nothing: every statement is parsed in full."""
 
     def find(self, text: str, line: int, now: float) -> CreateQuery | None:
         return None
@@ -126,10 +126,10 @@ def test_windows_are_constants() -> None:
         assert found is not None
         assert found.constants == (3 * seconds, 5.0)
         for refused in ("0", "-1", "1e2", "1" + "0" * 400):
-            assert cache.find(text.format(refused, unit, 5), 1, 0.0) is None, "a full parse says why"
+            assert cache.find(text.format(refused, unit, 5), 1, 0.0) is None, "a full parse reports the reason"
 
 
-def test_kinds_of_constants_do_not_drive_each_other_out() -> None:
+def test_constants_of_different_types_are_cached_together() -> None:
     cache, text = SkeletonCache(), "create q where <a>$x</a> in s, $x > {} construct $x"
     for constant in ("1", "'a'"):
         parse_script(text.format(constant), 0.0, cache)
@@ -149,7 +149,7 @@ def test_relative_times_are_resolved_each_time() -> None:
     assert cache.find(text.format(1), 1, 9.0) is not None
 
 
-def test_expiry_that_has_come_to_lie_before_the_start() -> None:
+def test_expiry_that_is_now_before_the_start() -> None:
     cache, text = SkeletonCache(), "create q where <a>$x</a> in s construct $x start now expire 100"
     parse_script(text, 50.0, cache)
     with pytest.raises(QueryError, match="expires before it starts"):

@@ -1,4 +1,4 @@
-"""SQL selections: fixture files, clauses after the query, and that constants do not decide about the shape."""
+"""SQL selections: fixture files, clauses after the query, and shapes that do not depend on constants."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ others = st.lists(st.builds(quote, texts, st.sampled_from(["'", '"'])) | numbers
 
 @st.examples(200)
 @given(st.sampled_from(TEMPLATES), literals, others)
-def test_literals_of_a_kind_stand_for_each_other(template: str, first: list[str], second: list[str]) -> None:
-    """What the SkeletonCache relies on: read by the kinds of the first parse, the second one's constants."""
+def test_literals_of_one_type_are_interchangeable(template: str, first: list[str], second: list[str]) -> None:
+    """The assumption of the SkeletonCache: the types of the first parse apply to the constants of the second."""
     try:
         known = parse_query(whole(template.format(*first)))
     except Rejected:

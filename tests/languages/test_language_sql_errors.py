@@ -1,4 +1,4 @@
-"""Errors of SQL: where, the line with a caret, and what was expected or what comes later."""
+"""Errors of SQL: the position, the line with a caret, and what was expected or is not supported."""
 
 # ruff: noqa: E501 (tables read better in long lines)
 

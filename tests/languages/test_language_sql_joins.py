@@ -1,4 +1,4 @@
-"""SQL's joins: windows, names of streams, what is shared by the skeleton, and what the select list shows."""
+"""SQL's joins: windows, names of streams, shared skeletons, and select lists."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ def test_three_streams_in_all_forms(text: str) -> None:
 
 
 def test_queries_of_many_streams_share_a_template() -> None:
-    """Equal windows or not, whatever the constants; conjunctions with the same edges take turns, as in joins of two."""
+    """Whether windows are equal or not, regardless of constants; conjunctions with the same edges as in joins of
+    two."""
     texts = [
         f"select a.x from R [range {t}] as a, S [range {n}] as b, S [rows {n}] as c, T [range {t}] as d "
         f"where a.x = b.y and b.y = c.y and (d.k > {k} or d.k = 9 or d.k > {k + 1})"

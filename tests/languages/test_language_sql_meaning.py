@@ -1,4 +1,4 @@
-"""Formulas mean what SQL means, NULLs included: SQLite is the judge on random conditions and tuples."""
+"""Formulas have SQL's semantics, including NULLs: compared with SQLite on random conditions and tuples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests import strategies as st
 
 Value = str | float | bool | None
 Both = tuple[str, str]
-"""A condition as we write it and as SQLite does: it has no chains."""
+"""A condition in Fishweir's syntax and in SQLite's, which has no chained comparisons."""
 
 NUMBERS, TEXTS, FLAGS = ("x", "y", "z"), ("s", "t"), ("b", "c")
 
@@ -116,7 +116,9 @@ def database() -> Iterator[sqlite3.Connection]:
 
 @st.examples(500)
 @given(conditions, st.lists(rows, min_size=1, max_size=8))
-def test_as_sqlite_means_it(database: sqlite3.Connection, condition: Both, data: list[dict[str, Value]]) -> None:
+def test_conditions_agree_with_sqlite(
+    database: sqlite3.Connection, condition: Both, data: list[dict[str, Value]]
+) -> None:
     text = f"select * from R where {condition[0]}"
     query = parse_query(StatementText(text, 0, len(text)))
     formula = query.shape.filters[0].formula

@@ -1,4 +1,4 @@
-"""create stream: definitions and what is refused."""
+"""create stream: definitions and errors."""
 
 # ruff: noqa: E501 (tables read better in long lines)
 

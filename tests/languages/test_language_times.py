@@ -28,7 +28,7 @@ def test_interval(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "-1", "5 apples", "five minutes", "1 2", "9" * 400])
-def test_no_interval(text: str) -> None:
+def test_texts_that_are_not_intervals(text: str) -> None:
     with pytest.raises(BadTime):
         parse_interval(text)
 
@@ -52,6 +52,6 @@ def test_time(text: str, moment: Moment) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "hour", "1970-13-01", "in -3 days"])
-def test_no_time(text: str) -> None:
+def test_texts_that_are_not_times(text: str) -> None:
     with pytest.raises(BadTime):
         parse_time(text)

@@ -1,4 +1,4 @@
-"""XSCL texts: what they mean, that queries share one shape, and what is refused where."""
+"""XSCL texts: their meaning, shared shapes, and errors with their positions."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def trees(draw: st.DrawFn, depth: int = 4) -> str:
 
 
 @given(paths(), trees())
-def test_a_block_selects_what_xpath_does(path: str, body: str) -> None:
+def test_a_block_agrees_with_xpath(path: str, body: str) -> None:
     root = etree.fromstring(body)
     ids = {element: str(i) for i, element in enumerate(root.iter())}
     expected = [ids[element] for element in root.getroottree().xpath(path)]
@@ -143,7 +143,7 @@ def test_queries_of_one_shape_are_parsed_once() -> None:
     assert len({id(q.shape) for q in created}) == cache.size == 1
 
 
-def test_published_names_do_not_part_the_shapes() -> None:
+def test_published_names_are_not_part_of_the_shape() -> None:
     cache = SkeletonCache()
     texts = render_rows("S//a[b = $b] publish $name", [{"b": i, "name": f"p{i}"} for i in range(3)])
     created = [parse_script(one, cache=cache)[0] for one in texts]
@@ -151,7 +151,7 @@ def test_published_names_do_not_part_the_shapes() -> None:
     assert len({id(q.shape) for q in created}) == cache.size == 1
 
 
-def test_a_word_that_only_looks_published_names_nothing() -> None:
+def test_publish_as_an_element_name_is_not_a_clause() -> None:
     cache = SkeletonCache()
     for target in ("x", "y"):
         text = f"where <a/> element_as $a in 's' construct $a do mail publish {target}"
@@ -168,7 +168,7 @@ def test_a_word_that_only_looks_published_names_nothing() -> None:
         ("S//a[@k][@k = '1']", "S//a[@k = '2']"),
     ],
 )
-def test_what_must_only_exist_is_no_node_of_its_own(one: str, other: str) -> None:
+def test_existence_conditions_create_no_node(one: str, other: str) -> None:
     assert to_normal(parsed(one).shape).template == to_normal(parsed(other).shape).template
 
 

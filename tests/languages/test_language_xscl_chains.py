@@ -1,4 +1,4 @@
-"""Several joins in one XSCL query: each reads what the one before it makes, and all together mean what they say."""
+"""Several joins in one XSCL query: each reads the output of the previous one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def output(shape: Shape, pair: JoinResult) -> str:
 
 
 def run(text: str, streams: dict[str, list[Document]]) -> list[str]:
-    """The outputs of the last join, each stage over the documents that the one before it makes."""
+    """The outputs of the last join; each join reads the documents that the previous one outputs."""
     found: list[str] = []
     streams = dict(streams)
     for query in parse_script(text):
@@ -55,7 +55,7 @@ CHAIN = """select <t a=$m b=$n c=$o/> from S//r->x[p->u][@n->m] JOIN{u=v, 3} S//
 
 
 @given(ROWS)
-def test_a_chain_is_the_joins_one_after_the_other(rows: list[Row]) -> None:
+def test_a_chain_is_a_sequence_of_joins(rows: list[Row]) -> None:
     documents = [to_document(i, row) for i, row in enumerate(rows)]
     expected = [
         f'<t a="{i}" b="{j}" c="{k}"/>'
@@ -141,7 +141,7 @@ def test_attributes_are_kept_as_their_text() -> None:
     assert last.name == "q"  # type: ignore[union-attr]
 
 
-def test_chains_that_begin_alike_share_their_beginning() -> None:
+def test_chains_share_common_prefixes() -> None:
     first, second = (
         parse_script(f"{THREE.replace('h->h', 'h->h' + more)} publish {name}")
         for more, name in (("", "P"), ("[. = 'k']", "Q"))

@@ -1,4 +1,4 @@
-"""XSCL's joins: the example of the paper row by row, windows, what predicates may be, and what is refused where."""
+"""XSCL's joins: the paper's example row by row, windows, predicates, and errors with their positions."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_cross_postings() -> None:
 
 
 def meetings(text: str, times: list[tuple[float, float]]) -> list[bool]:
-    """For each pair of times of a left and a right document, whether they meet."""
+    """For each pair of times of a left and a right document, whether they join."""
     return [
         bool(joined(text, [document("l", left, "<a>1</a>")], [document("r", right, "<b>1</b>")]))
         for left, right in times
@@ -236,7 +236,7 @@ MANY = [
 
 @pytest.mark.parametrize(("braces", "values", "seconds"), MANY)
 def test_many_windows_are_one_shape(braces: str, values: list[object], seconds: list[float]) -> None:
-    """Each query's window is its own constant; texts written alike are parsed once."""
+    """The window is a constant of each query; texts that differ only in constants are parsed once."""
     cache = SkeletonCache()
     text = f"create query $name as S//a->x[k = $k] JOIN{braces} S//b->y"
     texts = list(render_rows(text, [{"name": f"n{i}", "k": i, "t": t} for i, t in enumerate(values)]))
@@ -247,7 +247,7 @@ def test_many_windows_are_one_shape(braces: str, values: list[object], seconds: 
     assert [parsed(one) for one in texts] == created
 
 
-def test_endless_windows_without_other_constants_are_parsed_once() -> None:
+def test_unlimited_windows_without_other_constants_are_parsed_once() -> None:
     cache = SkeletonCache()
     texts = [f"S//a->x JOIN{{x=y, INF}} S//b->y publish p{i}" for i in range(3)]
     created = [parse_script(one, cache=cache)[0] for one in texts]
@@ -308,7 +308,7 @@ def test_keywords_in_any_case() -> None:
     assert parsed(one).name == parsed(other).name == "p"
 
 
-def test_the_documents_are_those_of_table_4() -> None:
+def test_the_documents_match_table_4() -> None:
     """Tables 4(b) and 4(d): values by node."""
     elements = [list(document("d", 0.0, body).root.iter()) for body in (BOOK, BLOG)]
     assert [[e.text for e in listed[2:]] for listed in elements] == [

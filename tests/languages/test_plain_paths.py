@@ -1,4 +1,4 @@
-"""Plain paths are read by a scanner: whatever it accepts, the grammar reads in the same way."""
+"""A scanner reads plain paths: it agrees with the grammar on everything that it accepts."""
 
 import random
 
@@ -74,7 +74,7 @@ def query(r: random.Random) -> str:
     return text + r.choice(ENDS)
 
 
-def test_what_the_scanner_accepts_the_grammar_reads_in_the_same_way():
+def test_the_scanner_agrees_with_the_grammar():
     r, accepted = random.Random(7), 0
     for _ in range(4_000):
         text = query(r)
@@ -97,7 +97,7 @@ def test_plain_paths_need_no_grammar(text):
 
 
 @pytest.mark.parametrize("text", ["S/@a", "S/a/@*", "S/@a/b", "S/a[@b/c]", "S/a[b = 1e999]", "S/a[.]/b do"])
-def test_what_is_wrong_is_left_to_the_grammar(text):
+def test_invalid_paths_are_left_to_the_grammar(text):
     assert scan_query(StatementText(text, 0, len(text))) is None
     with pytest.raises(Rejected):
         parse_by_grammar(StatementText(text, 0, len(text)))

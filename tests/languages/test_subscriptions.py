@@ -1,4 +1,4 @@
-"""Subscriptions that share a parse are what a parse of their own would give."""
+"""Subscriptions that share a parse agree with separate parses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cache_of(*texts: str) -> SubscriptionCache:
 
 
 @pytest.mark.parametrize(("first", "later"), ALIKE)
-def test_what_is_alike_is_found_and_equals_its_own_parse(first: str, later: str) -> None:
+def test_similar_statements_share_a_parse_that_equals_their_own(first: str, later: str) -> None:
     cache = cache_of(first)
     assert cache.find(first, 1) == parsed(first)
     assert cache.find(later, 1) == parsed(later)
@@ -55,14 +55,14 @@ def test_what_is_alike_is_found_and_equals_its_own_parse(first: str, later: str)
         ("subscribe to F output jsonl 'a' every 5 minutes", "subscribe to F output jsonl 'a' every 1e308 minutes"),
     ],
 )
-def test_what_may_mean_something_else_is_parsed(first: str, later: str) -> None:
+def test_statements_that_may_differ_in_meaning_are_parsed(first: str, later: str) -> None:
     assert cache_of(first).find(later, 1) is None
 
 
-def test_times_that_are_counted_from_now_are_parsed_each_time() -> None:
+def test_relative_times_are_parsed_each_time() -> None:
     text = "subscribe to F output jsonl 'a' every 1 hour expire in 3 days"
     assert cache_of(text).find(text, 1) is None
 
 
-def test_other_statements_are_not_taken_for_subscriptions() -> None:
+def test_other_statements_are_not_treated_as_subscriptions() -> None:
     assert cache_of("subscribe to F output jsonl 'a'").find("subscribe-to F output jsonl 'a'", 1) is None

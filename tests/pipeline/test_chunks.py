@@ -35,7 +35,7 @@ def found(home: Path, documents: list[str], times: list[float] | None) -> tuple[
 
 @pytest.mark.parametrize("documents", [ORDINARY, ODD])
 @pytest.mark.parametrize("timed", [False, True])
-def test_together_as_one_by_one(
+def test_reading_together_matches_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, documents: list[str], timed: bool
 ) -> None:
     times = [1.5 * i for i in range(len(documents))] if timed else None

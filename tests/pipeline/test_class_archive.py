@@ -32,7 +32,7 @@ def test_without_an_archive_there_are_no_options(cache: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive" * 1000])
-def test_an_archive_that_does_not_fit_is_ignored_without_a_word(cache: Path, content: bytes) -> None:
+def test_an_archive_that_does_not_fit_is_ignored_silently(cache: Path, content: bytes) -> None:
     java = ensure_java()
     archive = archive_of(java, "/spark")
     archive.write_bytes(content)

@@ -29,7 +29,7 @@ def test_later_items_are_saved_at_once(tmp_path: Path) -> None:
         assert load_lateness(weir.home, id).greatest == 50
 
 
-def test_overwritten_file_is_whole(tmp_path: Path) -> None:
+def test_an_overwritten_file_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "last"
     for value in ({"batch": 9}, {"batch": 10_000, "more": "x" * 100}, {"batch": 3}):
         overwrite_json(path, value)

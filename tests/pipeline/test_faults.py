@@ -179,7 +179,7 @@ def test_every_kind_of_file_is_in_the_table(place: Place) -> None:
 
 @pytest.mark.parametrize("damage", [*DAMAGES, older], ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("kind", KINDS)
-def test_at_rest(
+def test_damage_at_rest(
     kind: str,
     damage: Callable[[Path, Path], None],
     place: Place,
@@ -208,7 +208,7 @@ def test_at_rest(
 
 @pytest.mark.parametrize("damage", [emptied, *FLIPS], ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith(("catalog", "lock"))])
-def test_the_check_finds_it(kind: str, damage: Callable[[Path, Path], None], place: Place) -> None:
+def test_check_finds_the_damage(kind: str, damage: Callable[[Path, Path], None], place: Place) -> None:
     path = damaged(place, kind, damage)
     findings = fishweir.check(place.folder / "home").findings
     assert [finding for finding in findings if named(path, str(finding))]
@@ -219,7 +219,7 @@ NEW = ("selections", "state", "pairs")
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("kind", NEW)
-def test_what_tasks_wrote(
+def test_damage_to_task_output(
     kind: str,
     damage: Callable[[Path, Path], None],
     place: Place,
@@ -258,7 +258,7 @@ RUNNING = (
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("kind", RUNNING)
-def test_in_the_middle(
+def test_damage_during_a_micro_batch(
     kind: str,
     damage: Callable[[Path, Path], None],
     place: Place,

@@ -26,7 +26,7 @@ def test_no_position_is_lost(slices: list[tuple[int, int]], away: int) -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 40), st.sampled_from([1, 3, 1_000, 10**9]))
-def test_many_slices_become_few_first(seed: int, longest: int, space: int) -> None:
+def test_many_slices_are_reduced_first(seed: int, longest: int, space: int) -> None:
     random = np.random.default_rng(seed)
     lo = random.integers(0, space, CELLS + 100)
     hi = lo + random.integers(1, longest + 1, len(lo))

@@ -88,7 +88,7 @@ def limited(bytes: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("size", [0, 50, 400, 1500, 4000])
-def test_a_limit_that_is_lifted_again(size: int, template: Path, right: tuple[Found, Found], tmp_path: Path) -> None:
+def test_a_temporary_limit(size: int, template: Path, right: tuple[Found, Found], tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(template, home)
     with opened(home) as desk:

@@ -28,7 +28,7 @@ def test_threads_add_a_stream_at_once(tmp_path):
     assert open_log(home.streams, 7).stream.name == "S7"
 
 
-def test_a_copy_in_the_same_place_has_logs_of_its_own(tmp_path: Path) -> None:
+def test_a_copy_in_the_same_place_has_its_own_logs(tmp_path: Path) -> None:
     """A copy keeps the times of its files."""
     with testing.open(tmp_path / "home") as weir:
         weir.execute("create stream R (x int); create query q as select * from R where x > 0")

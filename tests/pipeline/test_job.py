@@ -1,4 +1,4 @@
-"""The job on Spark: its loop works before Spark's query, which represents a job that stays, has started."""
+"""The job on Spark: its loop works before Spark's query, which represents a long-running job, has started."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fishweir.pipeline.spark import job
 from fishweir.pipeline.spark.job import SparkJob
 
 
-def test_a_job_that_stays_is_one_query_of_spark(
+def test_a_long_running_job_is_one_query_of_spark(
     spark_weir: Weir,
     spark,
     monkeypatch: pytest.MonkeyPatch,  # type: ignore[no-untyped-def]
@@ -47,8 +47,8 @@ def test_a_short_run_needs_no_session(spark_weir: Weir, monkeypatch: pytest.Monk
     assert "spark" not in spark_weir.__dict__
 
 
-def test_a_jvm_that_nobody_used_ends_with_its_process() -> None:
-    begun = "from fishweir.pipeline.spark.jvm import _begun, start_jvm; start_jvm(); print(_begun[0].process.pid)"
+def test_an_unused_jvm_ends_with_its_process() -> None:
+    begun = "from fishweir.pipeline.spark.jvm import _started, start_jvm; start_jvm(); print(_started[0].process.pid)"
     pid = int(subprocess.run([sys.executable, "-c", begun], capture_output=True, text=True, check=True).stdout)
     assert not _lives(pid)
 
@@ -60,7 +60,7 @@ def _lives(pid: int) -> bool:
         return False
 
 
-def test_a_jvm_that_was_begun_is_the_one_of_the_context() -> None:
+def test_the_context_uses_the_started_jvm() -> None:
     program = """
 import os
 from fishweir.pipeline.spark.jvm import PORT, start_jvm

@@ -1,4 +1,4 @@
-"""Texts as JSON by the compiled kernel are what `json.dumps` writes."""
+"""JSON texts from the compiled kernel equal those of `json.dumps`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXTS = st.lists(st.none() | st.text(st.characters(codec="utf-8"), max_size=8), 
 
 
 @given(TEXTS, st.integers(0, 3))
-def test_as_json_writes_them(texts: list[str | None], start: int) -> None:
+def test_texts_match_json_dumps(texts: list[str | None], start: int) -> None:
     found = json_strings(pa.array(texts, pa.string()).slice(start))
     found.validate(full=True)
     assert found.to_pylist() == [json.dumps(text) for text in texts[start:]]

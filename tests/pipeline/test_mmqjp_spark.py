@@ -29,22 +29,22 @@ def test_all_operators_and_both_orders(engine, views):
         for i, (time, body) in enumerate(zip(times, bodies, strict=True))
     ]
     sides = [node("a", node(f"k->{side}k"), node(f"l->{side}l")) for side in "lr"]
-    asked = [
+    joins = [
         (join(sides[0], [("lk", "=", "rk"), ("ll", op, "rl")], sides[1], JOIN), (end,))
         for op, end in (("=", float("inf")), ("<", 2.0))
     ]
-    found, rows = processed(Mmqjp(engine, views), asked, arrivals, 3)
-    assert found == expected(asked, arrivals)
+    found, rows = processed(Mmqjp(engine, views), joins, arrivals, 3)
+    assert found == expected(joins, arrivals)
     assert rows == len(found) > 0
 
 
 @given(st.lists(queries(), min_size=1, max_size=2), documents())
 @st.examples(3, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_agrees_with_the_oracle(spark, asked, arrivals):
+def test_agrees_with_the_oracle(spark, joins, arrivals):
     engine = SparkEngine(spark)
     try:
-        found, rows = processed(Mmqjp(engine), asked, arrivals, 3)
+        found, rows = processed(Mmqjp(engine), joins, arrivals, 3)
     finally:
         engine.close()
-    assert found == expected(asked, arrivals)
+    assert found == expected(joins, arrivals)
     assert rows == len(found)

@@ -87,7 +87,7 @@ def run_as_one_that_stays(weir: fishweir.Weir) -> None:
 
 
 @pytest.mark.parametrize("how", DAMAGES)
-def test_a_lost_checkpoint_loses_and_doubles_nothing(how, tmp_path, spark, monkeypatch, wanted):
+def test_a_lost_checkpoint_neither_loses_nor_repeats_results(how, tmp_path, spark, monkeypatch, wanted):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(job, "STAYS_ANYWAY", 0.0)
     with fishweir.open("home", spark=spark, documents_per_batch=16) as weir:

@@ -21,7 +21,7 @@ def test_cheap_entries_stay_together_and_expensive_ones_do_not() -> None:
     assert parts.count(100_000, 4) == 4
 
 
-def test_a_small_micro_batch_is_believed_slowly() -> None:
+def test_small_micro_batches_change_the_estimate_slowly() -> None:
     parts = Parts()
     parts.took(1000, WORTH)
     parts.took(1, WORTH)

@@ -50,7 +50,7 @@ def taken(body: bytes, context: tuple[str, ...] = ()) -> SourceDocument:
 
 @pytest.mark.parametrize("returned", RETURNS)
 @pytest.mark.parametrize(("above", "context"), [("r/x", ()), ("top/r/x", ("top",)), ("top//x", ("top",)), ("/x", ())])
-def test_equal_to_what_is_constructed_of_the_whole(returned: str, above: str, context: tuple[str, ...]) -> None:
+def test_equal_to_the_output_of_the_whole_document(returned: str, above: str, context: tuple[str, ...]) -> None:
     (statement,) = parse_script(f"for $x in stream('S')/{above} return {returned}")
     assert isinstance(statement, CreateQuery)
     shape = statement.shape

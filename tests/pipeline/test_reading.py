@@ -56,7 +56,7 @@ def fill(weir: testing.Weir) -> None:
     weir.run(until_idle=True)
 
 
-def test_columns_are_what_results_are_one_by_one(weir: testing.Weir) -> None:
+def test_columns_match_results_one_by_one(weir: testing.Weir) -> None:
     fill(weir)
     found, wanted = weir.results().to_arrow(), to_table(weir.results())
     assert found.to_pylist() == wanted.to_pylist()
@@ -128,7 +128,7 @@ SLICES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 5)), min_size=1,
 
 @st.examples(50)
 @given(SLICES, SLICES)
-def test_an_index_leaves_nothing_out(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
+def test_the_index_is_complete(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
     def index(slices: list[tuple[int, int]]) -> dict[str, list[int]]:
         lo = np.array([start for start, _ in slices])
         return {"listed": intervals(lo, lo + np.array([length for _, length in slices]))}

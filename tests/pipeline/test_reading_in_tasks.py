@@ -33,7 +33,7 @@ def filled(folder: Path) -> pa.Table:
         return weir.results().to_arrow()
 
 
-def test_shares_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shares_cover_all_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = filled(tmp_path / "home").to_pylist()
     monkeypatch.setattr(shares, "AT_ONCE", 7)
     with testing.open(tmp_path / "home") as weir:
@@ -61,7 +61,7 @@ def test_a_document_is_in_one_share(entries: list[tuple[int, int]], count: int) 
     assert sum(map(len, held)) == len(set(documents.tolist()))
 
 
-def test_small_commits_go_together() -> None:
+def test_small_commits_are_read_together() -> None:
     commits = [Commit(batch, 1, matches=matches) for batch, matches in enumerate([1, 2, 120_000, 0, 49_999, 2])]
     parts = [[(commit.batch, share) for commit, share in part] for part in parts_of(commits)]
     whole = Share()

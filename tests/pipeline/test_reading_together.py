@@ -1,4 +1,4 @@
-"""Micro-batches that are read together give what each gives alone, in the same order."""
+"""Micro-batches that are read together have the same results as each alone, in the same order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def published(weir: testing.Weir, batch: int) -> None:
 
 
 @pytest.mark.parametrize("pairs", [results.PAIRS_AT_ONCE, 3])
-def test_together_as_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pairs: int) -> None:
+def test_reading_together_matches_reading_individually(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pairs: int
+) -> None:
     monkeypatch.setattr(results, "PAIRS_AT_ONCE", pairs)
     monkeypatch.setattr(results, "FEW", min(results.FEW, pairs))
     with testing.open(tmp_path / "home") as weir:

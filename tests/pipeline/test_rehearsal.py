@@ -1,4 +1,4 @@
-"""A new segment is opened before a micro-batch needs it: beside the micro-batches, for every kind of query."""
+"""A new segment is opened before a micro-batch needs it: concurrently, for every kind of query."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def found(weir: testing.Weir) -> list[tuple[str, tuple[str, ...]]]:
     return sorted((result.query, tuple(result.documents)) for result in weir.results())
 
 
-def test_everything_is_there_and_nothing_is_written(all_kinds: testing.Weir, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_rehearsal_warms_caches_and_writes_nothing(all_kinds: testing.Weir, caplog: pytest.LogCaptureFixture) -> None:
     before = found(all_kinds)
     assert {name.partition("-")[0] for name, _ in before} == {"joined", "followed", "filtered", "first", "box", "twig"}
     files = sorted(path for path in all_kinds.home.path.rglob("*") if path.is_file())
@@ -67,14 +67,14 @@ def test_everything_is_there_and_nothing_is_written(all_kinds: testing.Weir, cap
         operators = plan.cached_segment(all_kinds.home.plan, id).operators
         assert plan._segment.cache_info().misses == read, "it is open"
         selections = operators.get("selections", ())
-        warm = [one for one in selections if "pooled" in vars(one) or any("index" in vars(t) for t in one.tables)]
-        assert not selections or warm, "what is built on first use is there"
+        warm = [one for one in selections if "region_set" in vars(one) or any("index" in vars(t) for t in one.tables)]
+        assert not selections or warm, "structures that are built on first use exist"
     assert not caplog.records
     assert found(all_kinds) == before
     assert sorted(path for path in all_kinds.home.path.rglob("*") if path.is_file()) == files
 
 
-def test_results_are_the_same_after_it(all_kinds: testing.Weir) -> None:
+def test_results_are_the_same_after_a_rehearsal(all_kinds: testing.Weir) -> None:
     plan.forget_plans()
     for id in all_kinds.planning.planner().segments:
         Rehearsal.of(all_kinds.home, id, all_kinds.table.offsets())()
@@ -89,10 +89,10 @@ def test_a_damaged_segment_is_left_to_the_micro_batch(
 ) -> None:
     caplog.set_level("INFO", "fishweir.plan")
     Rehearsal.of(all_kinds.home, "missing", all_kinds.table.offsets())()
-    assert "segment missing could not be tried before its use" in caplog.text
+    assert "segment missing could not be rehearsed" in caplog.text
 
 
-def test_a_segment_is_adopted_behind_its_rehearsal(
+def test_a_segment_is_adopted_after_its_rehearsal(
     weir: testing.Weir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("fishweir.engine.planner_process.SMALL_WORK", 0)
@@ -126,7 +126,7 @@ def test_a_segment_is_adopted_behind_its_rehearsal(
 
 @dataclass(frozen=True)
 class Waiting:
-    """A rehearsal that ends when a file is there."""
+    """A rehearsal that ends when a file exists."""
 
     path: Path
 
@@ -149,7 +149,7 @@ class Dying:
         os._exit(9)
 
 
-def test_calls_are_answered_beside_a_rehearsal(spark: Any, tmp_path: Path) -> None:
+def test_calls_run_concurrently_with_a_rehearsal(spark: Any, tmp_path: Path) -> None:
     pool = WorkerPool(spark.sparkContext)
     try:
         (before,) = pool.run([Writing(tmp_path / "before")])

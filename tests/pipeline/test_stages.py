@@ -34,7 +34,7 @@ def results(home: Path, parallelism: int) -> tuple[list[tuple[str, tuple[str, ..
         return sorted((result.query, tuple(result.documents)) for result in weir.results()), files
 
 
-def test_one_part_and_several_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_part_and_several_have_the_same_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Parts, "count", lambda self, entries, most: most)
     one, files = results(tmp_path / "one", 1)
     assert files == {"match-00000.arrow", "probe-00000.arrow"}

@@ -14,7 +14,7 @@ from fishweir.pipeline.result import Result
 
 
 @pytest.mark.parametrize("at_once", [1, 4096])
-def test_as_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+def test_results_in_columns_match_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     monkeypatch.setattr(tuple_results, "AT_ONCE", at_once)
     with testing.open(tmp_path / "home") as weir:
         weir.execute("""
@@ -42,7 +42,7 @@ def fields(pair: tuple[int, Result]) -> tuple[object, ...]:
     return number, *(getattr(result, one.name) for one in dataclasses.fields(result))
 
 
-def test_results_that_were_filled_are_results() -> None:
+def test_results_from_columns_are_regular_results() -> None:
     (made,) = tuple_results.results_of(["q"], [["d"]], [1.0], [{}], ["text"], [None], [2], [(0, 1)], [()])
     assert made == Result("q", ["d"], 1.0, {}, "text")
     assert (made.origin, made.place) == (2, (0, 1))

@@ -46,7 +46,7 @@ def place(tmp_path: Path) -> str:
     return str(tmp_path / "workers")
 
 
-def test_workers_are_forked_from_the_one_that_waits(place: str) -> None:
+def test_workers_are_forked_from_the_waiting_daemon(place: str) -> None:
     with started("--wait", place) as warm:
         while not Path(place).exists():
             assert warm.poll() is None
@@ -56,12 +56,12 @@ def test_workers_are_forked_from_the_one_that_waits(place: str) -> None:
     assert not Path(place).exists()
 
 
-def test_without_one_that_waits_it_is_the_daemon_itself(place: str) -> None:
+def test_without_a_waiting_daemon_the_process_is_the_daemon(place: str) -> None:
     with started(WORKER, **{PLACE: place, SECRET: "x"}) as daemon, worker_of(daemon) as worker:
         assert parent_of(worker) == daemon.pid
 
 
-def test_one_that_waits_ends_with_the_driver(place: str) -> None:
+def test_a_waiting_daemon_ends_with_the_driver(place: str) -> None:
     with started("--wait", place) as warm:
         assert warm.stdin is not None
         warm.stdin.close()

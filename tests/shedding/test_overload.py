@@ -22,12 +22,12 @@ def test_nothing_is_shed_before_the_speed_is_known() -> None:
     assert overload.budget(10**9) is None
     overload.took(5_000, 60.0)  # compiles
     assert overload.budget(10**9) is None
-    overload.took(10, 0.5)  # small, and in time: says nothing
+    overload.took(10, 0.5)  # small, and in time: not informative
     assert overload.budget(10**9) is None
 
 
 def kept_of(overload: Overload, waiting: int) -> float:
-    """The share that is kept where only whole documents can be left out."""
+    """The share that is kept if only whole documents can be left out."""
     budget = overload.budget(waiting)
     return 1.0 if budget is None else StreamShed(levels_for(ALL, waiting, budget.seconds, budget, True)).keep
 
@@ -47,7 +47,7 @@ def test_hysteresis_and_recovery() -> None:
     assert kept_of(overload, 4_500) == 1
 
 
-def test_leaving_out_is_not_free() -> None:
+def test_leaving_documents_out_costs_time() -> None:
     overload = Overload(TARGET)
     overload.took(1, 1.0)
     overload.took(10_000, 10.0)
@@ -57,7 +57,7 @@ def test_leaving_out_is_not_free() -> None:
     assert kept_of(overload, 10**9) == 0.01
 
 
-def test_outputs_count_and_those_that_wait_for_theirs() -> None:
+def test_outputs_and_documents_waiting_for_them_count() -> None:
     overload = Overload(TARGET)
     overload.took(1, 1.0)
     overload.took(10_000, 10.0)
@@ -86,7 +86,7 @@ def test_while_outputs_wait_a_micro_batch_gets_the_time_that_passes() -> None:
     assert few.seconds == 4.0
 
 
-def test_a_few_outputs_do_not_say_what_one_costs() -> None:
+def test_few_outputs_do_not_determine_the_cost() -> None:
     overload = Overload(10.0)
     overload.took(1, 1.0)
     overload.took(10_000, 10.0)
@@ -125,7 +125,7 @@ def test_savings_that_are_not_realized_correct_the_predictions() -> None:
     assert [level.share for level in half] == [1.0], "the cheaper one, for all"
 
 
-def test_outputs_without_patterns_that_take_longer_than_complete_ones_say_that_all_became_slower() -> None:
+def test_slower_reduced_outputs_mean_that_all_outputs_became_slower() -> None:
     overload = Overload(TARGET)
     overload.took(1, 1.0)
     overload.took(10_000, 10.0)
@@ -154,7 +154,7 @@ def test_values_are_weighted_by_subscribers() -> None:
     assert values == {"2000": 1 + 3 * 0.5, "5": 3 + 0.5, "50": 0.5 + 3 * 0.5}
 
 
-def test_those_worth_most_are_kept_and_equals_by_a_hash() -> None:
+def test_the_most_valuable_are_kept_with_equal_values_ordered_by_a_hash() -> None:
     numbers = np.arange(1, 1001)
     worths = (numbers % 10 == 0).astype(np.float64)
     levels = levels_of(numbers, worths, [Level(0.05), Level(0.2, ("x",))])

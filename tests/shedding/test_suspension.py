@@ -1,4 +1,4 @@
-"""Which patterns are left out first, over all queries of a stream."""
+"""Which patterns are left out first, across all queries of a stream."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def returns(*groups: PreferenceGroup, allowed: bool = False) -> list[tuple[str, 
     return [variant.returns for variant in chain(found, (1.0, 1.0), evenly)]
 
 
-def test_what_loses_least_goes_first() -> None:
+def test_patterns_that_lose_least_are_left_out_first() -> None:
     assert returns(group(TEL)) == [(), ("t.tel",)], "an output keeps its last pattern"
 
 
@@ -54,7 +54,7 @@ def test_queries_without_preference_lose_nothing_unless_allowed() -> None:
     assert [place for place, _ in addr.losers] == [1]
 
 
-def test_conditions_go_where_all_queries_that_need_them_may_lose_them() -> None:
+def test_conditions_are_left_out_if_all_queries_that_need_them_allow_it() -> None:
     found = parts_of([group(TEL), group(ADDR)], False)
     assert {part.key for part in found.parts if part.is_condition} == {"t.price", "t.k"}
     found = parts_of([group(TEL), group(ADDR), group(PLAIN)], False)
@@ -89,10 +89,10 @@ def test_patterns_before_documents() -> None:
     assert levels[0].share == pytest.approx(0.666)
 
 
-def test_where_no_document_may_go_the_rest_gets_the_cheapest() -> None:
+def test_if_documents_must_stay_the_rest_gets_the_cheapest_variant() -> None:
     assert levels_for((Variant(), CHEAP), 1_000, 1.0, BUDGET, False) == (Level(1.0, ("x",)),)
 
 
-def test_where_no_output_would_be_constructed_some_are_so_that_their_cost_goes_on_being_measured() -> None:
+def test_some_outputs_are_always_constructed_to_measure_their_cost() -> None:
     none = Variant(0.0, 1.0, 0.0, (), ("k",))
     assert levels_for((Variant(), none), 1_000, 0.0, BUDGET, False) == (Level(0.01), Level(0.99, (), ("k",)))

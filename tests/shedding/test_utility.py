@@ -50,7 +50,7 @@ def test_figure_7() -> None:
     assert found.normalized(without_contact) == pytest.approx(0.65 / 0.9)
 
 
-def test_a_ranking_is_worth_halves() -> None:
+def test_ranked_patterns_are_worth_powers_of_one_half() -> None:
     """Section 4.2: name is worth 1/2, tel, the third, 1/2^3."""
     found = worth(f"{Q1} pref $a//name > $a/order/price > $a/contact/tel > items > email > addr")
     assert found == {"name": 1 / 2, "price": 1 / 4, "tel": 1 / 8, "items": 1 / 16, "email": 1 / 32, "addr": 1 / 64}
@@ -63,7 +63,7 @@ def test_patterns_without_preference() -> None:
     assert worth("for $a in stream('S')/t return $a/x, $a/y") == {"x": 0.25, "y": 0.25}
 
 
-def test_names_that_are_no_patterns() -> None:
+def test_names_that_are_not_patterns() -> None:
     statement = query(f"{Q1} pref v(name) = 0.5, v(nothing) = 0.4")
     assert statement.preference is not None
     assert unnamed(to_tree(statement.shape), statement.preference) == [("nothing",)]  # type: ignore[arg-type]

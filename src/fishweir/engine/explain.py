@@ -12,7 +12,7 @@ from fishweir.catalog.subscribers import Subscription
 from fishweir.engine.planning import Planning
 from fishweir.engine.status import firing, moment
 from fishweir.engine.timeliness import lateness_of
-from fishweir.evaluate.group import Explained, Placed
+from fishweir.evaluate.group import ExplainContext, PlacedBundle
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.segments import Segment
 from fishweir.evaluate.statistics import Statistics
@@ -39,7 +39,7 @@ def explain_query(
     groups = [group for segment in segments for group in segment.groups]
     for normal in to_normals(query.shape):
         kind = KINDS[normal.template.kind]
-        about = Explained(groups, _placed(segments, kind.name), statistics, walked, query.dropped)
+        about = ExplainContext(groups, _placed(segments, kind.name), statistics, walked, query.dropped)
         lines += kind.explain(query.number, normal.template, constants_of(normal, query.constants), about)
     if query.dropped is not None:
         return "\n".join(lines)
@@ -64,7 +64,7 @@ def explain_all(segments: Sequence[Segment]) -> str:
     return "\n".join([*lines, *(line for _, plans in parts for line in plans)])
 
 
-def _placed(segments: Sequence[Segment], kind: str) -> list[Placed]:
+def _placed(segments: Sequence[Segment], kind: str) -> list[PlacedBundle]:
     return [placed for segment in segments for placed in segment.placed if placed.groups[0].kind == kind]
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fishweir.evaluate.plan.rebuild import Done, Made, Work, perform, rehearse_new
+from fishweir.evaluate.plan.rebuild import FinishedWork, RebuildResult, Work, perform, rehearse_new
 
 logger = logging.getLogger("fishweir.plan")
 
@@ -40,7 +40,7 @@ class PlannerProcess:
         self._thread: threading.Thread | None = None
         self.rehearse: Callable[[str], None] = lambda segment: None
         """Called in a separate thread with each new segment, before it is handed to the planner."""
-        self._done: Done | None = None
+        self._done: FinishedWork | None = None
         self._closed = False
 
     @property
@@ -49,12 +49,12 @@ class PlannerProcess:
 
     def begin(self, work: Work) -> None:
         if work.size <= SMALL_WORK:
-            self._done = Done(work, perform(self.folder, work, self.requested))
+            self._done = FinishedWork(work, perform(self.folder, work, self.requested))
             return
         self._thread = threading.Thread(target=self._ask, args=(work,), name="fishweir-planner", daemon=True)
         self._thread.start()
 
-    def take(self) -> Done | None:
+    def take(self) -> FinishedWork | None:
         done, self._done = self._done, None
         if done is not None and self._thread is not None:
             self._thread.join()
@@ -74,11 +74,11 @@ class PlannerProcess:
         try:
             outcome = self._answer(work)
             rehearse_new(self.rehearse, work, outcome)
-            self._done = Done(work, outcome)
+            self._done = FinishedWork(work, outcome)
         except Exception as error:
-            self._done = Done(work, None, failed=str(error) or repr(error))
+            self._done = FinishedWork(work, None, failed=str(error) or repr(error))
 
-    def _answer(self, work: Work) -> Made:
+    def _answer(self, work: Work) -> RebuildResult:
         from fishweir.pipeline.spark.extensions import Extensions
 
         process = self._started()

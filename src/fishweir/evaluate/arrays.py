@@ -63,7 +63,7 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
 
 
 def codes_of(*columns: Ints) -> Ints:
-    """A number for each row of some columns of one length. The numbers compare as the rows do."""
+    """A number for each row of some columns of equal length. The numbers have the same order as the rows."""
     codes, most = np.zeros(len(columns[0]), np.int64), 0
     for column in columns if len(codes) else ():
         low, high = int(column.min()), int(column.max())
@@ -76,7 +76,7 @@ def codes_of(*columns: Ints) -> Ints:
 
 
 def order_of(codes: Ints) -> Ints:
-    """The stable order of some numbers."""
+    """The permutation that sorts some numbers stably."""
     return np.arange(len(codes)) if (codes[1:] >= codes[:-1]).all() else np.argsort(codes, kind="stable")
 
 
@@ -106,8 +106,8 @@ def take(column: Column, positions: Ints) -> Column:
     return column.take(pa.array(positions))
 
 
-def unchanging(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays as read-only ones, like those of a mapped file, so that kernels need only one type."""
+def read_only(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Read-only views of the arrays, like those of a mapped file, so that kernels are compiled for one type only."""
     found = {name: np.asarray(array).view() for name, array in arrays.items()}
     for array in found.values():
         array.setflags(write=False)

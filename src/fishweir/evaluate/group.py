@@ -112,7 +112,7 @@ class Group(Protocol):
     def arrays(self) -> dict[str, Any]: ...
 
 
-class Compact(Protocol):
+class CompactQueries(Protocol):
     """Queries that are written to a segment file in columns. Readers of the segment build groups from them."""
 
     kind: ClassVar[str]
@@ -132,7 +132,7 @@ class Compact(Protocol):
     def arrays(self) -> dict[str, Any]: ...
 
 
-class Relaxed(Protocol):
+class RelaxedQueries(Protocol):
     """The queries of an operator, without their conditions on some paths."""
 
     @property
@@ -154,7 +154,7 @@ class Bundle:
     """The module that defines the strategy, if it is not one of the default rules."""
     arrays: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What the strategy has built for its operator. It is written to the segment file, and workers map it from there:
-    no micro-batch waits until it is built."""
+    no micro-batch has to wait for it."""
 
     def header(self) -> dict[str, Any]:
         """The part that is written as JSON."""
@@ -166,7 +166,7 @@ class Bundle:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedBundle:
     """A bundle of a segment, together with its groups."""
 
     segment: str
@@ -192,7 +192,7 @@ class State(Protocol):
 
 
 @dataclass(frozen=True)
-class Described:
+class GroupSummary:
     """A group as listed by `explain`: its size, its signature and further lines."""
 
     size: int
@@ -217,7 +217,7 @@ class Stage:
     is_by_arrival: bool = False
     """Whether results depend on arrival order, so that documents that arrived together are evaluated together."""
     states_at_once: int = 1
-    """The number of states that a probe takes about as fast as one. Only if there are more, similar ones are merged."""
+    """The number of states that a probe reads about as fast as one. States are merged only if there are more."""
 
     def matches(
         self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]
@@ -225,7 +225,7 @@ class Stage:
         """The matches of the queries in a batch, each with the segment and the group that its slices refer to."""
         return iter(())
 
-    def relaxed(self, sources: Sequence[Source], paths: frozenset[Path]) -> Sequence[tuple[str, Relaxed]]:
+    def relaxed(self, sources: Sequence[Source], paths: frozenset[Path]) -> Sequence[tuple[str, RelaxedQueries]]:
         """The queries with conditions on some paths, without these conditions, each with its segment."""
         return ()
 
@@ -265,11 +265,11 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Explained:
+class ExplainContext:
     """The input of `explain`: the plan's groups and the counts so far."""
 
     groups: Sequence[Group]
-    bundles: Sequence[Placed]
+    bundles: Sequence[PlacedBundle]
     statistics: Statistics
     walked: Mapping[Source, StreamCounters]
     dropped: int | None
@@ -292,11 +292,11 @@ class Strategy(ABC):
         return Bundle(self.name, tuple(groups), parameter, self.module, arrays or {})
 
     @abstractmethod
-    def operator(self, placed: Placed) -> Any:
+    def operator(self, placed: PlacedBundle) -> Any:
         """The operator for a bundle, created once per process and segment. The kind's stage defines its interface."""
 
 
-def bundled(groups: Mapping[int, Group], rules: Iterable[Strategy], statistics: Statistics) -> tuple[Bundle, ...]:
+def to_bundles(groups: Mapping[int, Group], rules: Iterable[Strategy], statistics: Statistics) -> tuple[Bundle, ...]:
     """Assigns all groups, given by place, to bundles. Each rule in turn takes the groups that it evaluates best."""
     left, bundles = dict(groups), list[Bundle]()
     for rule in rules:
@@ -309,7 +309,7 @@ def bundled(groups: Mapping[int, Group], rules: Iterable[Strategy], statistics: 
     return tuple(bundles)
 
 
-def asked_strategy(bundle: Bundle) -> Strategy | None:
+def requested_strategy(bundle: Bundle) -> Strategy | None:
     """The strategy of a bundle that was requested by name, imported if necessary; None for a default strategy."""
     if not bundle.module:
         return None
@@ -342,8 +342,8 @@ class Kind(ABC):
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]: ...
 
     def compact(
-        self, rows: Iterable[PathRow], asked: Sequence[Strategy]
-    ) -> tuple[Sequence[Compact], Sequence[QueryRow]] | None:
+        self, rows: Iterable[PathRow], requested: Sequence[Strategy]
+    ) -> tuple[Sequence[CompactQueries], Sequence[QueryRow]] | None:
         """The queries to write in columns, and the remaining ones as rows to build groups from; None for a kind that
         does not evaluate paths."""
         return None
@@ -385,14 +385,14 @@ class Kind(ABC):
     def bound_nodes(
         self, template: Any, constants: Sequence[Constant], documents: Sequence[Walk]
     ) -> Iterator[tuple[int, ...]]:
-        """The output nodes of one result, for results whose rows do not contain them. They are recomputed from the
-        result's documents: one tuple for each way in which a query with this template holds."""
-        raise TypeError(f"results of kind {self.name} name their nodes")
+        """The output nodes of one result whose row does not contain them, recomputed from its documents: one tuple for
+        each embedding of the template in the documents."""
+        raise TypeError(f"result rows of kind {self.name} contain their nodes")
 
     @abstractmethod
-    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: Explained) -> list[str]:
+    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: ExplainContext) -> list[str]:
         """How a query with this template is evaluated, line by line."""
 
     @abstractmethod
-    def describe(self, bundles: Sequence[Placed]) -> tuple[list[Described], list[str]]:
+    def describe(self, bundles: Sequence[PlacedBundle]) -> tuple[list[GroupSummary], list[str]]:
         """All groups of the plan, and lines about plans that span several groups."""

@@ -1,7 +1,7 @@
 """Compiled kernels: plain functions over NumPy arrays that numba compiles on the first call.
 
 Shared: compiled code is cached on disk next to the sources, or in numba's own cache folder if that location is not
-writable, so that a second process does not compile it again. The set-up compiles all kernels (evaluate/precompile.py).
+writable, so that other processes need not compile it again. The set-up compiles all kernels (evaluate/precompile.py).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ documents. In a join of two streams, each of the others makes a separate result 
 that it joins with in the same way form one row. In a join of several streams, the others are one document for each
 remaining side. In an annotation join, they are the collected items, with the join that each belongs to. The set of
 queries is given by slices of a group of a segment, by a prefix of a named set that is stored once, or by a list, so ten
-thousand queries take one row. Rows are expanded when they are read.
+thousand queries need only one row. Rows are expanded when they are read.
 """
 
 from __future__ import annotations

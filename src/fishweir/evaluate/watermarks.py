@@ -50,7 +50,7 @@ class Watermarks:
         return min((self._of(stream, own, late) for stream in self.streams(source)), default=math.inf)
 
     def seen(self) -> dict[int, float]:
-        """The watermark of each stream as seen from the stream furthest ahead."""
+        """The watermark of each stream, as used by the stream that is furthest ahead."""
         ahead = max((self._own(stream) for stream in self.sources), default=-math.inf)
         return {stream: self._of(stream, ahead) for stream in self.sources}
 

@@ -26,14 +26,16 @@ OFFERED: dict[str, dict[str, str]] = {
 """The module that has the strategy in its STRATEGIES, by kind and name."""
 
 
-def named_strategies(asked: Mapping[str, str]) -> tuple[Strategy, ...]:
+def named_strategies(requested: Mapping[str, str]) -> tuple[Strategy, ...]:
     """The requested strategies. Raises QueryError if a kind has no strategy of that name."""
-    for kind, name in asked.items():
+    for kind, name in requested.items():
         if kind not in OFFERED:
             raise QueryError(f"there is no kind of strategy {kind}; there are: {', '.join(OFFERED)}")
         if name not in OFFERED[kind]:
             raise QueryError(f"there is no strategy {kind}={name}; there are: {', '.join(OFFERED[kind])}")
-    return tuple(_strategy(modules[asked[kind]], asked[kind]) for kind, modules in OFFERED.items() if kind in asked)
+    return tuple(
+        _strategy(modules[requested[kind]], requested[kind]) for kind, modules in OFFERED.items() if kind in requested
+    )
 
 
 def parse_options(options: Iterable[str]) -> dict[str, str]:
@@ -44,7 +46,7 @@ def parse_options(options: Iterable[str]) -> dict[str, str]:
         if not equals:
             raise QueryError(f"--strategy {option}: write KIND=NAME, as in {_example()}")
         if kind in found:
-            raise QueryError(f"--strategy {option}: {kind}={found[kind]} is asked for already")
+            raise QueryError(f"--strategy {option}: {kind}={found[kind]} is already requested")
         found[kind] = name
     return found
 

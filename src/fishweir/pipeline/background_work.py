@@ -1,4 +1,4 @@
-"""Work beside the micro-batches that commits results, too: backfills, completions of published streams."""
+"""Background work that also commits results: backfills, and the completion of published streams."""
 
 from __future__ import annotations
 
@@ -48,4 +48,4 @@ class BackfillResult:
     watermarks: Mapping[int, float]
     is_over: bool
     states: Sequence[StateFile] = ()
-    """The state of its past, which the job gets."""
+    """The state of its documents, which the job takes over."""

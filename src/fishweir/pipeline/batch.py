@@ -208,7 +208,7 @@ class MicroBatches:
         self.on_commit()
 
     def commit_backfill(self, folder: Path, past: BackfillResult) -> None:
-        """Commits the results of a run beside the job; `folder` contains its files."""
+        """Commits the results of a backfill; `folder` contains its files."""
         batch, summary = self.last.batch + 1, past.summary
         target = self.table.batch_folder(batch)
         shutil.rmtree(target, ignore_errors=True)
@@ -356,7 +356,7 @@ def _finite(times: Mapping[int, float]) -> dict[str, float]:
 
 
 def load_statistics(home: Home) -> Statistics:
-    raw: dict[str, dict[str, Any]] = read_json(home.statistics, {}, rebuilt="counting anew")
+    raw: dict[str, dict[str, Any]] = read_json(home.statistics, {}, rebuilt="counting again")
     return {key: statistics_from_json(counted) for key, counted in raw.items()}
 
 

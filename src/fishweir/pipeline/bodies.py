@@ -50,8 +50,8 @@ class EventTimes:
     def of(self, entries: Entries, contents: Sequence[Content]) -> list[float | BadDocument]:
         if self._path is None:
             return [e["arrival"] if e["timestamp"] is None else e["timestamp"] for e in entries]
-        asked = [i for i, e in enumerate(entries) if e["timestamp"] is None and e["change"] != "deleted"]
-        texts = self._texts({i: contents[i] for i in asked})
+        untimed = [i for i, e in enumerate(entries) if e["timestamp"] is None and e["change"] != "deleted"]
+        texts = self._texts({i: contents[i] for i in untimed})
         return [self._seconds(texts.get(i)) if i in texts else e["timestamp"] for i, e in enumerate(entries)]
 
     def _texts(self, contents: Mapping[int, Content]) -> dict[int, str | None]:

@@ -1,8 +1,8 @@
 """The constants of the cost model, measured on this machine when a job with a target latency starts.
 
-In: nothing but the time. Out: seconds of processor time for each elementary operation. The calibration reads and walks
+In: nothing. Out: seconds of processor time for each elementary operation. The calibration reads and walks
 documents of known sizes, with paths that enter them or do not, and constructs outputs of known sizes. The constants are
-those that best explain all measured times by relative error: a difference of two times would have the errors of both.
+those that best fit all measured times by relative error: a difference of two times would have the errors of both.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ def calibrated() -> Constants:
     """The constants, measured once per process."""
     walks = [run for size in SIZES for count in WALKED for run in _walks(size, count)]
     outputs = [run for size in SIZES for run in _outputs(size)]
-    times = _least([run for _, run in (*walks, *outputs)])
-    located = _explained([counts for counts, _ in walks], times[: len(walks)])
-    made = _explained([counts for counts, _ in outputs], times[len(walks) :])
+    times = _fastest([run for _, run in (*walks, *outputs)])
+    located = _fitted_prices([counts for counts, _ in walks], times[: len(walks)])
+    made = _fitted_prices([counts for counts, _ in outputs], times[len(walks) :])
     return Constants(*located, *made)
 
 
-def walked(shared: SharedPaths, bodies: Sequence[bytes]) -> None:
+def walk_bodies(shared: SharedPaths, bodies: Sequence[bytes]) -> None:
     """Reads and walks documents as the job does."""
     walk = shared.start()
     for document, content in enumerate(read_bodies([{"problem": None, "change": "", "body": one} for one in bodies])):
@@ -98,7 +98,9 @@ def walked(shared: SharedPaths, bodies: Sequence[bytes]) -> None:
         len(table.texts)
 
 
-def shown(shape: Shape, parts: tuple[Output, ...], bodies: Sequence[bytes], nodes: Sequence[int] = (0,)) -> list[str]:
+def construct_outputs(
+    shape: Shape, parts: tuple[Output, ...], bodies: Sequence[bytes], nodes: Sequence[int] = (0,)
+) -> list[str]:
     """Constructs an output for documents, as a delivery does."""
     cut, prunings, outputs = Cut(parts, frozenset(), ()), Prunings(), []
     for body in bodies:
@@ -123,14 +125,14 @@ def _walks(size: int, documents: int) -> list[Run]:
     def run(read: float, skipped: float, nodes: float, *names: str) -> Run:
         shared = SharedPaths()
         shared.hold({"calibration": {(Step("d"), *map(Step, names)): True}})
-        return (1, documents, 2 * documents + read, skipped, nodes), lambda: walked(shared, bodies)
+        return (1, documents, 2 * documents + read, skipped, nodes), lambda: walk_bodies(shared, bodies)
 
     return [run(total, 0, 0, "p", "none"), run(0, total, 0, "none"), run(total, 0, total, "p", "e")]
 
 
 def _outputs(size: int) -> list[Run]:
-    """Outputs of one large node, of many small ones, and of a few, each by a part of its own. All parts find a node, as
-    those of most queries do."""
+    """Outputs of one large node, of many small ones, and of a few, each returned by its own part. Every part finds a
+    node, as in most queries."""
     draw = random.Random(size)
     inner = [_some(draw, size) for _ in range(SHOWN)]
     total = sum(count for _, count in inner)
@@ -148,7 +150,7 @@ def _outputs(size: int) -> list[Run]:
         found = [SHOWN * one for one in each]
         found[1 if passed else 2] += total
         found[5] += total * any(path.endswith("e") for path in paths)
-        return tuple(found), lambda: _ignored(shown(shape, shape.output, bodies, (1,)))
+        return tuple(found), lambda: _discard(construct_outputs(shape, shape.output, bodies, (1,)))
 
     few = b"<z>%b</z><q>1</q><r>2</r><s>3</s><t>4</t><u>5</u>"
     return [
@@ -162,11 +164,11 @@ def _outputs(size: int) -> list[Run]:
     ]
 
 
-def _ignored(_: object) -> None:
+def _discard(_: object) -> None:
     pass
 
 
-def _explained(counts: Sequence[Sequence[float]], total: NDArray[np.float64]) -> list[float]:
+def _fitted_prices(counts: Sequence[Sequence[float]], total: NDArray[np.float64]) -> list[float]:
     """The price of each operation: least squares of the relative errors, with no price below zero."""
     rows = np.array(counts, np.float64)
     prices: NDArray[np.float64] = np.zeros(rows.shape[1])
@@ -180,7 +182,7 @@ def _explained(counts: Sequence[Sequence[float]], total: NDArray[np.float64]) ->
     return np.maximum(prices, 1e-10).tolist()
 
 
-def _least(runs: Sequence[Callable[[], None]]) -> NDArray[np.float64]:
+def _fastest(runs: Sequence[Callable[[], None]]) -> NDArray[np.float64]:
     """Seconds of each run, measured in rotation. The fastest round counts, since other load only adds time."""
     best = [float("inf")] * len(runs)
     for _ in range(1 + ROUNDS):

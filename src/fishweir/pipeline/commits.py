@@ -82,7 +82,7 @@ class Commit:
 
 
 def handover_tag(queries: Sequence[int]) -> int:
-    """What the documents from before a handover of some queries have in place of a catalog version."""
+    """The value that documents from before a handover of some queries have in place of a catalog version."""
     return -2 - queries[0]
 
 
@@ -176,7 +176,7 @@ class ResultsTable:
                 if content["before"] != (self._chain[-1][1] if self._chain else ""):
                     raise damaged(
                         path,
-                        f"does not follow {self._path(len(self._chain) - 1).name}: one of them is not of this home",
+                        f"does not follow {self._path(len(self._chain) - 1).name}: one belongs to another home",
                     )
                 self._add(Commit(**content), sum)
             if len(self._chain) <= newest:

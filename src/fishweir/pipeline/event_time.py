@@ -47,7 +47,7 @@ class EventTime:
         idle_after: float = IDLE,
         warned: set[int] | None = None,
     ) -> None:
-        """`began` is the time when the engine was opened: before that, no one observed whether a stream was idle.
+        """`began` is the time when the engine was opened: whether a stream was idle before that is unknown.
         `warned` contains the streams that the log has already reported as late.
         """
         self.home, self.table, self.began, self.idle_after = home, table, began, idle_after
@@ -83,8 +83,8 @@ class EventTime:
         return {id: (self.of(id).front, self.dropped_by.get(str(id), -math.inf)) for id in streams}
 
     def add(self, observed: Mapping[str, Lateness]) -> None:
-        """Adds the observations of a micro-batch. They are saved at once if items are later than those before.
-        Otherwise `save` does that: without the newest front, a job that crashed retains more than it needs, never less.
+        """Adds the observations of a micro-batch. They are saved at once if items are later than any before.
+        Otherwise `save` does that: without the newest front, a restarted job retains more than it needs, never less.
         """
         for key, lateness in observed.items():
             id = int(key)
@@ -160,7 +160,7 @@ class EventTime:
 
 
 def load_lateness(home: Home, stream: int | str) -> Lateness:
-    return Lateness.from_json(read_json(_file(home, stream), {}, rebuilt="learning anew"))
+    return Lateness.from_json(read_json(_file(home, stream), {}, rebuilt="observing the stream again"))
 
 
 def _file(home: Home, stream: int | str) -> Path:

@@ -2,7 +2,8 @@
 
 In: result rows, when they are written. Out: for each group, named set and list by which rows name queries, the
 positions that occur, as at most `MOST` intervals. If there are too many gaps, the smallest are filled, so the index has
-false positives but no false negatives. If rows name more than `MOST_NAMES`, there is no index. Commits contain it.
+false positives but no false negatives. If rows refer to more than `MOST_NAMES` of them, there is no index. Commits
+contain it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Index = dict[str, list[int]]
 
 
 def indexed(rows: pa.Table) -> Index | None:
-    """The index of some rows; None if they name too much."""
+    """The index of some rows; None if they refer to too many groups and sets."""
     found: Index = {}
     for name, lo, hi in _named(rows):
         found[name] = intervals(lo, hi)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "Home", "open_log", "read_json", "write_json"]
 
 FORMAT = 4
-"""The format number, increased when older versions cannot read the files any more, or this one not theirs."""
+"""The format number, increased when older versions cannot read the files of this one, or this one theirs."""
 OLDER = (
     "either it was deleted (`fishweir repair` rebuilds it), or the home was written before homes had a format: "
     "open it with the version that wrote it, or run its script on a new home"
@@ -103,7 +103,7 @@ class Home:
         return self.streams.exists() and any(self.streams.iterdir())
 
     def add_stream(self, id: int, stream: StreamDefinition) -> None:
-        if not os.path.exists(f"{self.streams}/{id}/stream.json"):  # called all the time: texts are faster than paths
+        if not os.path.exists(f"{self.streams}/{id}/stream.json"):  # called very often: strings are faster than paths
             folder = self.streams / str(id)
             with writing(folder):
                 (folder / "log").mkdir(parents=True, exist_ok=True)
@@ -130,7 +130,7 @@ class Home:
 
 def _is_declared(streams: Path, name: str) -> bool:
     """Whether a stream exists. While it is being created, its log is empty."""
-    if os.path.exists(f"{streams}/{name}/stream.json"):  # called all the time: texts are faster than paths
+    if os.path.exists(f"{streams}/{name}/stream.json"):  # called very often: strings are faster than paths
         return True
     if any((streams / name / "log").glob("[0-9]*.arrow")):
         raise damaged(streams / name / "stream.json", "is missing")

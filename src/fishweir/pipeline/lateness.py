@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fishweir.records import dataclass
 
-if TYPE_CHECKING:  # reading what was learned needs no arrays
+if TYPE_CHECKING:  # reading saved observations needs no arrays
     import numpy as np
     from numpy.typing import NDArray
 

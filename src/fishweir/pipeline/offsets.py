@@ -82,7 +82,7 @@ def _arrivals(home: Home, id: str, after: int, upto: int) -> Iterator[tuple[floa
     """The arrival times of the entries after one, with the last number of those that arrived together."""
     latest = -math.inf
     for arrival, last in open_log(home.streams, int(id)).arrivals(after):
-        latest = max(latest, arrival)  # a clock that is set back does not change the order within a stream
+        latest = max(latest, arrival)  # setting the clock back does not reorder a stream
         yield latest, id, min(last, upto)
         if last >= upto:
             return

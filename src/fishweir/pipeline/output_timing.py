@@ -40,7 +40,7 @@ class OutputTimer:
 
     @contextmanager
     def counting(self, batch: int, documents: int, published: bool = False) -> Iterator[Count]:
-        """Measures the work of a thread. A nested measurement is part of the outer one."""
+        """Measures the time that the thread spends. A nested measurement is part of the outer one."""
         if getattr(self._inside, "is_counting", False):
             yield Count()
             return

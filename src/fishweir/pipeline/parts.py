@@ -18,8 +18,8 @@ FEWEST = 32
 WORTH = 0.02
 """The minimum processor time of a task in seconds."""
 SLOWLY = 1.25
-"""The factor by which the estimated time per entry may grow per micro-batch. It may drop at once: small micro-batches,
-which are mostly fixed cost, say little.
+"""The factor by which the estimated time per entry may grow per micro-batch. It may drop at once: small micro-batches
+say little, since most of their cost is fixed.
 """
 
 
@@ -38,7 +38,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedCall:
     """A call whose summary contains its processor time."""
 
     call: Callable[[], Summary]

@@ -44,7 +44,7 @@ class PrunedDocument:
 
 
 class Prunings:
-    """The needs of outputs, computed once for all results that are read together."""
+    """The parts of documents that outputs need, computed once for all results that are read together."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[object, Pruning | None]] = {}

@@ -1,12 +1,12 @@
-"""The rehearsal of a segment: what its first micro-batch would otherwise wait for.
+"""The rehearsal of a segment: prepares what its first micro-batch would otherwise wait for.
 
-In: a segment that is not in force yet, and the newest evaluated entries. Out: nothing but warm caches of the process.
+In: a segment that is not in force yet, and the newest evaluated entries. Out: only warm caches of the process.
 The file is read and verified, its pages are loaded, its operators are created, and they evaluate the entries, whatever
-their kind, so that indexes and tables are there that are built on first use. Results are thrown away.
+their kind, so that indexes and tables that are built on first use exist. Results are thrown away.
 
-It runs in a thread beside the tasks of micro-batches. Nothing that it changes is in use by them: the segment is new,
-and documents are walked by an automaton of its own. The paths of the segment are therefore still to be added to the
-automaton of the job.
+It runs in a thread, concurrently with the tasks of micro-batches. They use nothing that it changes: the segment is new,
+and a separate automaton walks the documents. The paths of the segment therefore still have to be added to the automaton
+of the job.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Rehearsal:
         return cls(home.streams, home.plan, segment, newest_entries(offsets))
 
     def __call__(self) -> None:
-        """Never fails: an error that matters is that of the first micro-batch, which names it."""
+        """Never fails: if there is a real problem, the first micro-batch reports it."""
         try:
             self._evaluate(Plan([cached_segment(self.plan, self.segment)]))
         except Exception as error:
-            logger.info("segment %s could not be tried before its use: %s", self.segment, error)
+            logger.info("segment %s could not be rehearsed: %s", self.segment, error)
 
     def _evaluate(self, plan: Plan) -> None:
         kept: dict[str, list[State]] = defaultdict(list)

@@ -19,10 +19,10 @@ from fishweir.pipeline.block import Block
 from fishweir.pipeline.bound_columns import bound_once, has_columns
 from fishweir.pipeline.columns import Column, column_list
 from fishweir.pipeline.document_columns import STREAM
-from fishweir.pipeline.known_queries import QueryColumns
 from fishweir.pipeline.omitted_patterns import NOTHING_OMITTED
 from fishweir.pipeline.outputs import Constructed
 from fishweir.pipeline.pruned import Prunings
+from fishweir.pipeline.query_cache import QueryColumns
 from fishweir.pipeline.result import QueryLike, Result
 from fishweir.pipeline.tuple_results import tuple_results
 

@@ -23,10 +23,10 @@ from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.expand import Expansion, entries_of, result_times
 from fishweir.pipeline.fired_index import Wanted
 from fishweir.pipeline.home import Home, open_log
-from fishweir.pipeline.known_queries import KnownQueries
 from fishweir.pipeline.omitted_patterns import omitted_patterns_of
 from fishweir.pipeline.output_timing import OutputTimer
 from fishweir.pipeline.outputs import is_bound_when_read, several
+from fishweir.pipeline.query_cache import QueryCache
 from fishweir.pipeline.result import QueryLike, Result
 from fishweir.pipeline.result_batch import Once, ResultBatch, pairs_of
 from fishweir.pipeline.result_columns import SCHEMA, to_record_batch
@@ -34,13 +34,13 @@ from fishweir.pipeline.shares import WHOLE, Share
 from fishweir.pipeline.source_documents import fields_of
 
 ENTRIES_AT_ONCE, PAIRS_AT_ONCE, BYTES_AT_ONCE, FEW = 1 << 15, 1 << 19, 1 << 26, 1 << 12
-"""The numbers of entries and pairs that are expanded together: query sets may be large. Fewer, but not less than a few,
-if they would show more than a number of bytes: documents may be large, too.
+"""The numbers of entries and pairs that are expanded together: query sets may be large. Fewer, but at least `FEW`, if
+their documents exceed a number of bytes: documents may be large, too.
 """
 THREADS = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 """The number of threads that construct the columns of a table: most of it is done without the interpreter lock."""
 SAMPLE = 4
-"""The number of documents of a stream whose sizes are looked at."""
+"""The number of documents of a stream whose sizes are sampled."""
 ASKED = 64
 """The number of query selections whose positions are cached."""
 
@@ -56,8 +56,8 @@ class ResultReader:
     """The time that deliveries and published streams spend here."""
 
     @cached_property
-    def _known(self) -> KnownQueries:
-        return KnownQueries(self.look_up)
+    def _known(self) -> QueryCache:
+        return QueryCache(self.look_up)
 
     def read(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Iterator[tuple[int, Result]]:
         """The results of a micro-batch, each with the number of its query."""

@@ -5,7 +5,7 @@ which patterns, and which share is left out (`shedding/decision.py`). A decision
 runs, so that a repeated micro-batch sheds the same, and it is part of the commit. Streams of results and files that
 change in place are never shed: the former are already shed by their inputs, and in the latter each change counts.
 Conditions are suspended only in documents, since columns need no walk, and not if a stream says `make up`: patterns of
-outputs and whole documents can be made up for, the results of single queries cannot.
+outputs and whole documents can be made up later, the results of single queries cannot.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ OFTEN, SHARE = 30.0, 0.0005
 RECENT = 20
 """The number of recent micro-batches that determine the results per document."""
 MANY = 10
-"""The number of topmost elements per document from which on elements have levels instead of documents."""
+"""The number of topmost elements per document from which levels are assigned to elements instead of documents."""
 REMEMBERED = 1_000
 """The number of micro-batches for which unconstructed outputs are remembered."""
 
 
 @dataclass(frozen=True)
-class _Weighed:
+class _StreamVariants:
     """The variants of a stream's query set, as of a catalog version."""
 
     version: int
@@ -69,7 +69,7 @@ class Shedder:
         self.home, self.overload, self.groups = home, overload, groups
         self.spent, self.behind = spent or OutputTimer(), behind
         self._path = home.path / "shedding.json"
-        self._weighed: dict[int, _Weighed] = {}
+        self._by_stream: dict[int, _StreamVariants] = {}
         self._decided_at = time.perf_counter()
         self._counted: dict[int, tuple[float, float]] = {}
         """By stream, when its patterns were last counted, and how many seconds that took."""
@@ -94,8 +94,8 @@ class Shedder:
         budget = self.overload.budget(sum(waiting.values()), self._behind(), passed)
         found = {} if budget is None else self._decided(waiting, budget, version)
         if self.overload.shedding != before:
-            self._tell(found, sum(waiting.values()))
-        self._note(batch, found)
+            self._log_change(found, sum(waiting.values()))
+        self._record_costs(batch, found)
         self.overload.deciding += time.thread_time() - busy
         decided = time.perf_counter()
         if found:
@@ -123,7 +123,7 @@ class Shedder:
         """Ends the burst: no entries and no outputs wait."""
         if self.overload.shedding:
             self.overload.budget(0)
-            self._tell({}, 0)
+            self._log_change({}, 0)
 
     def documents(self, most: int) -> int:
         """The number of entries of a micro-batch, larger under overload, since only some entries are evaluated."""
@@ -131,31 +131,31 @@ class Shedder:
 
     def _decided(self, waiting: Mapping[int, int], budget: Budget, version: int) -> dict[int, StreamShed]:
         """The decision by stream. If only some streams may be shed, they make up for the others."""
-        found: dict[int, tuple[_Weighed, bool]] = {}
+        found: dict[int, tuple[_StreamVariants, bool]] = {}
         for id, count in waiting.items():
-            weighed = self._weigh(id, budget, version) if count else None
-            if weighed is not None:
-                may_drop = may_shed(weighed.stream.shed_allowed, weighed.groups)
-                if may_drop or len(weighed.variants) > 1:
-                    found[id] = weighed, may_drop
+            own = self._stream_variants(id, budget, version) if count else None
+            if own is not None:
+                may_drop = may_shed(own.stream.shed_allowed, own.groups)
+                if may_drop or len(own.variants) > 1:
+                    found[id] = own, may_drop
         possible = sum(waiting[id] for id in found)
         if not possible:
             return {}
         seconds = max(0.0, budget.seconds - (sum(waiting.values()) - possible) * budget.whole)
         decided = {}
-        for id, (weighed, may_drop) in found.items():
+        for id, (own, may_drop) in found.items():
             room = seconds * waiting[id] / possible
             began = time.thread_time()
-            levels = levels_for(weighed.variants, waiting[id], room, budget, may_drop)
+            levels = levels_for(own.variants, waiting[id], room, budget, may_drop)
             self.overload.choosing += time.thread_time() - began
-            valued, unit, stream = valued_by(weighed.groups), weighed.unit, weighed.stream
+            valued, unit, stream = valued_by(own.groups), own.unit, own.stream
             inside = unit is not None and unit.is_all and not valued and stream.make_up is None
             decided[id] = StreamShed(levels, valued, stream.shed_allowed, unit.names if unit else (), inside)
         return {id: one for id, one in decided.items() if not one.is_nothing}
 
-    def _weigh(self, id: int, budget: Budget, version: int) -> _Weighed | None:
+    def _stream_variants(self, id: int, budget: Budget, version: int) -> _StreamVariants | None:
         """The variants of a stream; None if it is never shed."""
-        known = self._weighed.get(id)
+        known = self._by_stream.get(id)
         at, took = self._counted.get(id, (0.0, 0.0))
         began = time.perf_counter()
         if known is None or known.version != version or began - at > max(OFTEN, took / SHARE):
@@ -166,7 +166,7 @@ class Shedder:
             groups = [group for source in sources_of(stream) for group in by_source.get(source, ())]
             made_up = stream.make_up is not None
             parts = parts_of(groups, stream.shed_allowed, not (stream.is_tuples or made_up), made_up)
-            known = self._weighed[id] = _Weighed(version, stream, groups, *self._variants(id, parts, budget))
+            known = self._by_stream[id] = _StreamVariants(version, stream, groups, *self._variants(id, parts, budget))
             self._counted[id] = began, time.perf_counter() - began
         return known
 
@@ -186,12 +186,12 @@ class Shedder:
         matches, documents = (sum(some) for some in zip(*self._matches, strict=True)) if self._matches else (0, 0)
         return matches / documents if documents else 0.0
 
-    def _note(self, batch: int, found: Mapping[int, StreamShed]) -> None:
+    def _record_costs(self, batch: int, found: Mapping[int, StreamShed]) -> None:
         """Records the average cost of the evaluated documents, which the measured times refer to."""
         self._share = min((one.keep for one in found.values()), default=1.0)
         matching, constructing, kept = 0.0, 0.0, 0.0
         for id, one in found.items():
-            by_parts = {(v.returns, v.conditions, v.relaxed): v for v in self._weighed[id].variants}
+            by_parts = {(v.returns, v.conditions, v.relaxed): v for v in self._by_stream[id].variants}
             for level in one.levels:
                 variant = by_parts[level.returns, level.conditions, level.relaxed]
                 matching += level.share * variant.matching
@@ -202,7 +202,7 @@ class Shedder:
             self._constructing[batch] = self._parts.constructing
             self._constructing.pop(batch - REMEMBERED, None)
 
-    def _tell(self, found: Mapping[int, StreamShed], waiting: int) -> None:
+    def _log_change(self, found: Mapping[int, StreamShed], waiting: int) -> None:
         if not self.overload.shedding:
             logger.warning("shedding ends: %d entries are waiting", waiting)
         elif found:

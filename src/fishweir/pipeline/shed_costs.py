@@ -41,7 +41,7 @@ from fishweir.shedding.patterns import AbsolutePath, is_alone, places_of, to_tre
 from fishweir.shedding.suspension import Part, Parts, PreferenceGroup, Saved, needed_paths
 
 SAMPLE, LONGEST = 20, 1 << 15
-"""The number of sampled documents, and the bytes after which no more are sampled: a decision must cost next to nothing.
+"""The number of sampled documents, and the bytes after which no more are sampled: a decision must cost almost nothing.
 """
 COUNTED = 200
 """The number of shapes and preferences whose patterns are counted: those with the most subscribers."""
@@ -173,12 +173,12 @@ def counted(
     for group in sorted(parts.groups, key=lambda one: -one.weight)[:COUNTED]:
         if is_alone(group.shape):
             found |= counts_of(group.shape, roots, found)
-    tried = sum(group.weight * _gone_over(group, found) for group in parts.groups)
+    tried = sum(group.weight * _iterated(group, found) for group in parts.groups)
     passing = min(1.0, max(0.01, results / tried)) if tried else 1.0
     return StreamCosts(sum(map(size, roots)) / max(1, len(roots)), skipped, found, parts, constants, passing)
 
 
-def _gone_over(group: PreferenceGroup, found: Mapping[str, PatternCount]) -> float:
+def _iterated(group: PreferenceGroup, found: Mapping[str, PatternCount]) -> float:
     """The elements of a document that a query iterates over."""
     path = to_tree(group.shape).root if is_alone(group.shape) else ()
     root = found.get(dotted(path)) if path else None

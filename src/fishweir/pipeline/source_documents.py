@@ -102,7 +102,7 @@ def _listed(found: pa.Table, name: str) -> list[Any]:
 
 
 def ids_of(log: StreamLog, numbers: Ints) -> pa.StringArray:
-    """The ids of documents with ascending numbers; nothing else is read."""
+    """The ids of documents with ascending numbers, read without the rest of the documents."""
     given = fields_of(log, numbers, ["id"]).column("id").combine_chunks()
     counted = pc.binary_join_element_wise(f"{log.stream.name}-", pc.cast(pa.array(numbers), pa.string()), "")
     return counted if given.null_count == len(given) else pc.if_else(_is_given(given), given, counted)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Protocol
 
 from fishweir.pipeline.offsets import LogSlice
-from fishweir.pipeline.parts import Timed
+from fishweir.pipeline.parts import TimedCall
 from fishweir.pipeline.probe import ProbeTask
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.worker import MatchTask
@@ -67,7 +67,7 @@ def run_stages(
 
 def _sum(executor: Executor, calls: Sequence[Call]) -> Summary:
     summary = Summary()
-    for done in executor.run([Timed(call) for call in calls]):
+    for done in executor.run([TimedCall(call) for call in calls]):
         summary.add(done)
     return summary
 

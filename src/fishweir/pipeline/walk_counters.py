@@ -15,7 +15,7 @@ from fishweir.pipeline.settings import WALKED
 
 
 def load_walk_counters(home: Home, stream: int | str) -> StreamCounters:
-    return StreamCounters.from_json(read_json(_file(home, stream), {}, rebuilt="counting anew"))
+    return StreamCounters.from_json(read_json(_file(home, stream), {}, rebuilt="counting again"))
 
 
 def add_walk_counters(home: Home, totals: dict[str, StreamCounters], walked: Mapping[str, StreamCounters]) -> None:

@@ -84,18 +84,18 @@ class _Partition:
         size = TUPLES_AT_ONCE if log.stream.is_tuples else DOCUMENTS_AT_ONCE
         self.summary.offsets[str(part.stream)] = max(part.upto, self.summary.offsets.get(str(part.stream), 0))
         if shed is not None:
-            size = min(TUPLES_AT_ONCE, int(size / shed.keep))  # so that the usual number is kept
+            size = min(TUPLES_AT_ONCE, int(size / shed.keep))  # so that about the usual number is evaluated
         for start in range(part.after, part.upto, size):
             end = min(start + size, part.upto)
             levels = levels_in(log, start, end, shed)
-            self._note(part.stream, levels, shed)
+            self._record_shed(part.stream, levels, shed)
             without, turns = levels.get(LEFT_OUT, frozenset()), turns_of(levels, shed, plan)
             chunk = read_chunk(log, plan, start, end, without, turns, relaxed_paths(plan, shed))
             batch = self._evaluate(part, chunk, plan, sources, start // size)
             for rows in relaxed_rows(plan, batch, shed, levels) if shed is not None else ():
                 self.writer.write(rows)
 
-    def _note(self, stream: int, levels: Mapping[int, frozenset[int]], shed: StreamShed | None) -> None:
+    def _record_shed(self, stream: int, levels: Mapping[int, frozenset[int]], shed: StreamShed | None) -> None:
         """Records the entries that are left out and those with omitted patterns."""
         for level, numbers in levels.items():
             if level < 0 or (shed and not shed.levels[level].is_full):

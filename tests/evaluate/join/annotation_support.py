@@ -68,7 +68,7 @@ def stage_of(segment):
 
 
 def found_by(segment, items, parts=1, merge=None, folder=None):
-    """The same by runs; `merge` may replace the retained ones."""
+    """The same by runs; `merge` may replace the retained runs."""
     stage, retained, found = stage_of(segment), [], []
     for batch in range(max((one.arrived for one in items), default=-1) + 1):
         runs = []
@@ -101,7 +101,7 @@ def found_by(segment, items, parts=1, merge=None, folder=None):
 
 
 def still_needed(stage, runs, late=0.0):
-    """What windows may still hold where items are at most so late."""
+    """The state that windows may still need if items are at most this late."""
     newest = max((run.newest for run in runs), default=0.0)
     return stage.needed(runs, Watermarks.at(newest - late, {i: (Source(name),) for i, name in enumerate(SOURCES)}))
 

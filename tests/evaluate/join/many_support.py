@@ -1,4 +1,4 @@
-"""Joins of several streams without Spark: batches of documents through runs, and what the oracle says of them."""
+"""Joins of several streams without Spark: batches of documents through runs, and the oracle's results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def tables_of(queries):
 
 
 def expected(queries, batches, in_force=lambda ids: True):
-    """(query, documents, in time order, nodes) by the oracle: what each batch completes, of all that came by then."""
+    """(query, documents, in time order, nodes) by the oracle: the results that each batch completes, over all documents
+    so far."""
     found, come = Counter(), []
     for batch in batches:
         come += batch
@@ -71,7 +72,7 @@ class Home:
         return JoinStage([MultiwayJoins(self.tables[:half]), MultiwayJoins(self.tables[half:])])
 
     def merge_tables(self, dead=()):
-        """As segments are merged: tables of one template become one."""
+        """Merges tables of one template, as when segments are merged."""
         grouped = {}
         for table in self.tables:
             grouped.setdefault(table.template, []).append(table)
@@ -100,7 +101,7 @@ class Home:
         return stage.merged(runs)
 
     def take(self, batch, version=0, parts=1, halves=False):
-        """One micro-batch; in `halves`, as by two tasks that each wrote a run."""
+        """Evaluates one micro-batch; with `halves`, as if two tasks had written a run each."""
         stage = self.stage()
         pieces = [batch[: len(batch) // 2], batch[len(batch) // 2 :]] if halves else [batch]
         new = [self.run(stage, piece, version) for piece in pieces if piece]
@@ -126,7 +127,7 @@ class Home:
                 yield number, tuple(ids), ordered, nodes, int(block.since[i])
 
     def results(self):
-        """Each once where several conjunctions of a query may hold, as readers have it."""
+        """The results, each once even if several conjunctions of a query hold."""
         found = Counter(row[:4] for row in self.found)
         several = {number for number, (shape, _) in enumerate(self.queries) if has_several(shape)}
         return Counter({row: 1 if row[0] in several else count for row, count in found.items()})

@@ -18,7 +18,7 @@ from fishweir.evaluate.watermarks import Watermarks
 
 
 def tables_of(queries, statistics=None):
-    """One table per template; query numbers are places in the list."""
+    """One table per template; query numbers are positions in the list."""
     grouped = {}
     for number, (shape, constants) in enumerate(queries):
         for normal in to_normals(shape):
@@ -28,14 +28,14 @@ def tables_of(queries, statistics=None):
     return [build_join(template, *both, statistics or {}) for template, both in grouped.items()]
 
 
-def stage_of(parts, asked=()):
-    """The stage of some tables, as if each part were a segment; `asked` are strategies that come before the rules."""
-    segments = [planned_segment(str(i), tables, {}, asked) for i, tables in enumerate(parts) if tables]
+def stage_of(parts, requested=()):
+    """The stage of some tables, as if each part were a segment; `requested` strategies come before the rules."""
+    segments = [planned_segment(str(i), tables, {}, requested) for i, tables in enumerate(parts) if tables]
     return JoinStage([operator for segment in segments for operator in segment.operators["joins"]])
 
 
 def parsed(streams):
-    """Documents of (source, text, time), numbered in the order they come."""
+    """Documents of (source, text, time), numbered in arrival order."""
     return [
         (source, Document(f"{source}-{i}", time, parse_document(text.encode())))
         for i, (source, text, time) in enumerate(streams)
@@ -57,7 +57,7 @@ def expected(queries, documents):
     return sorted(found)
 
 
-def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, apart=False, keyed=None, asked=()):
+def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, apart=False, keyed=None, requested=()):
     """The same by runs; `batches` are lists of (source, document). `merge` may replace the retained runs; `above` has
     constants checked on pairs wherever they can be; `keyed` gives the key of a document of the stream R, whose later
     versions supersede it."""
@@ -74,7 +74,7 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
     if above:
         tables = [replace(table, above=is_movable(table.template)) for table in tables]
     half = len(tables) // 2
-    stage = stage_of([[table] for table in tables] if apart else [tables[:half], tables[half:]], asked)
+    stage = stage_of([[table] for table in tables] if apart else [tables[:half], tables[half:]], requested)
     sources = sorted({block.source.name for shape, _ in queries for block in shape.blocks})
     by_place, versions, retained, found = {}, {}, [], []
     for version, batch in enumerate(batches):
@@ -109,7 +109,7 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
 
 
 def what_is_needed(stage, runs):
-    """Of runs whose documents come in the order of time: what windows may still hold."""
+    """The state that windows may still need, for runs whose documents arrive in time order."""
     reads = sorted({source for part in stage.parts for source in part.sources}, key=str)
     reached = max(run.newest for run in runs)
     return stage.needed(runs, Watermarks.at(reached, {stream: (source,) for stream, source in enumerate(reads)}))

@@ -1,4 +1,4 @@
-"""Join queries as shapes, in few words; random ones; what the oracle says of them."""
+"""Join queries as shapes in a short notation, random join queries, and the oracle's results."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ Q3 = join(
 )
 
 
-# Random joins. Few names and values, so that they meet often; times on a small grid, so that windows end exactly.
+# Random joins. Few names and values, so that many pairs match; times on a small grid, so that windows end exactly.
 
 
 VALUES = ["", "1", "1", "2", "x"]
@@ -76,7 +76,7 @@ VALUES = ["", "1", "1", "2", "x"]
 
 @st.composite
 def documents(draw):
-    """Up to five documents, which may come late or at the same time: r over a's over b's, c's and attributes."""
+    """Up to five documents, possibly late or with equal times: r over a's over b's, c's and attributes."""
     times = st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0])
     texts = draw(st.lists(st.tuples(trees(3), times), min_size=2, max_size=5))
     return [
@@ -124,16 +124,16 @@ def patterns(draw):
 
 
 def numbered(pattern, side, numbers):
-    """The pattern with a variable of its own at each node."""
+    """The pattern with a separate variable at each node."""
     own = (f"{side}{next(numbers)}",)
     return PatternNode(pattern.step, own, tuple(numbered(child, side, numbers) for child in pattern.children))
 
 
-def expected(asked, arrivals):
+def expected(joins, arrivals):
     """What the oracle finds: (query, left document, right document, ids of the nodes)."""
     given = [document for _, document in arrivals]
     found = set()
-    for number, (shape, constants) in enumerate(asked):
+    for number, (shape, constants) in enumerate(joins):
         over = [name for side in (0, 1) for name in row_variables(shape, side)]
         for pair in evaluate_join(shape, constants, [given, given]):
             nodes = tuple(pair.binding[name].id for name in over)
@@ -141,14 +141,14 @@ def expected(asked, arrivals):
     return found
 
 
-def processed(strategy, asked, arrivals, size):
-    """The same of a strategy that gets the documents in batches of a size; and how many rows it gave."""
-    strategy.register(asked)
+def processed(strategy, joins, arrivals, size):
+    """The same by a strategy that gets the documents in batches of a size, and the number of its rows."""
+    strategy.register(joins)
     found, rows = set(), 0
     for start in range(0, len(arrivals), size):
         for part in strategy.process(arrivals[start : start + size]):
             for row in part.rows.to_pylist():
-                shape, constants = asked[row["qid"]]
+                shape, constants = joins[row["qid"]]
                 found.add(readable(strategy, shape, constants, row))
                 rows += 1
     return found, rows

@@ -40,7 +40,7 @@ def pair(left, op, right, threshold=None):
 
 @st.composite
 def items(draw):
-    """Drawn by a seed, so that there are many that meet."""
+    """Items drawn by a seed, so that many match."""
     pick, found = random.Random(draw(st.integers(0, 999))), []
     for _ in range(draw(st.sampled_from([16, 8, 3]))):
         titles = [" ".join(pick.choices(WORDS, k=pick.randint(0, 3))) for _ in range(pick.choice([1, 1, 1, 0, 2]))]
@@ -177,8 +177,8 @@ def _in_time(found, arrived, late):
     return [row for row in found if row[1] in chosen]
 
 
-def test_windows_over_the_same_items_are_one():
-    """An item is in one window, however many queries join it with whatever; the window goes with the last of them."""
+def test_windows_over_the_same_items_are_shared():
+    """An item is in one window regardless of the queries that join it. The window is dropped with the last query."""
     window, similar = (Filter(Source("B"), And()),), pair(TITLE, "similar", TITLE, Slot(1, "number"))
     some = [
         (
@@ -215,8 +215,8 @@ def test_windows_over_the_same_items_are_one():
     assert not segment.groups
 
 
-def test_what_no_window_holds_is_left_out():
-    """A window of seconds and one of items, each over a long run: what is retained does not grow."""
+def test_items_outside_all_windows_are_dropped():
+    """A window of seconds and one of items, each over a long run: the retained state does not grow."""
     equal = pair(TITLE, "=", TITLE)
     joins = (
         Annotation(SideWindow(Slot(0, "number")), (Filter(Source("B"), And()),), "x", equal),
@@ -248,7 +248,7 @@ def test_a_title_without_words_is_contained_in_none():
 
 
 def test_items_wait_for_the_streams_of_their_own_queries():
-    """A stream that lags behind holds up the windows of its own queries alone."""
+    """A slow stream delays only the windows of its own queries."""
     equal = pair(TITLE, "=", TITLE)
 
     def joined(item, window, length, rows=False):
@@ -265,7 +265,7 @@ def test_items_wait_for_the_streams_of_their_own_queries():
             needed = stage.needed(runs, Watermarks(sources, {0: 100.0, 1: 100.0, 2: slow}))
             left = stage.merged(runs, needed)
             kept[slow] = [sorted(left.times[left.streams == stream].tolist()) for stream in (0, 1)]
-            assert needed.used == {0: 100.0, 2: slow}, "nobody waits for B"
+            assert needed.used == {0: 100.0, 2: slow}, "nothing waits for B"
         return runs
 
     found_by(segment_of(some), arrivals(titles, []), merge=merge)

@@ -56,7 +56,7 @@ def test_constants_checked_on_pairs(queries, stream, parts):
     assert joined(queries, batches_of(docs, cuts), parts, above=True) == expected(queries, docs)
 
 
-def test_sets_of_different_anchors_are_told_apart():
+def test_sets_of_different_anchors_are_distinguished():
     words = np.arange(8, dtype=np.uint64)[:, None]
     keys = [int(k) for a in range(4) for k in words_to_keys(np.full(8, a), words)]
     assert len(set(keys)) == 32

@@ -1,4 +1,4 @@
-"""The compiled passes over candidate pairs: stretches of sorted keys, sets of more than 64 edges, rows of results."""
+"""The compiled passes over candidate pairs: ranges of sorted keys, sets of more than 64 edges, rows of results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given
 
-from fishweir.evaluate.join.hits import row_starts, stretches
+from fishweir.evaluate.join.hits import key_ranges, row_starts
 from fishweir.papers.mmqjp.experiment.work import draw_queries, two_level_stream
 from tests import strategies as st
 from tests.evaluate.join.runs_support import expected, joined
@@ -15,10 +15,10 @@ from tests.evaluate.join.runs_support import expected, joined
 
 @st.examples(40)
 @given(st.lists(st.integers(0, 6)), st.lists(st.integers(0, 8)))
-def test_stretches_are_those_of_a_binary_search(there, wanted):
-    keys, asked = np.sort(np.array(there, np.uint64)), np.array(wanted, np.uint64)
-    lo, hi = stretches(keys, asked)
-    low, high = (np.searchsorted(keys, asked, side) for side in ("left", "right"))
+def test_ranges_match_a_binary_search(there, wanted):
+    keys, looked_up = np.sort(np.array(there, np.uint64)), np.array(wanted, np.uint64)
+    lo, hi = key_ranges(keys, looked_up)
+    low, high = (np.searchsorted(keys, looked_up, side) for side in ("left", "right"))
     assert (hi - lo).tolist() == (high - low).tolist()
     assert lo[hi > lo].tolist() == low[high > low].tolist()
 

@@ -1,4 +1,4 @@
-"""Joins of three and more streams equal the oracle, whatever comes late, together or in whatever batches."""
+"""Joins of three and more streams equal the oracle, with late and simultaneous documents, in any batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ operators = st.sampled_from(["=", "=", "=", "<", "<=", ">", ">=", "!="])
 
 @st.composite
 def conditions(draw: st.DrawFn, names: str) -> str:
-    """Mostly conjunctions of edges and constants, so that combinations meet; or, not and NULL among them."""
+    """Mostly conjunctions of edges and constants, so that combinations match; also or, not and NULL."""
     parts = []
     for _ in range(draw(st.integers(1, 4))):
         one, two = draw(st.permutations(names))[:2]
@@ -104,8 +104,8 @@ def test_constants_and_windows_of_one_template(some, stream, apart, merged):
 
 @st.examples(40)
 @given(st.lists(queries(), min_size=1, max_size=3), streams(10))
-def test_what_is_dropped_is_not_missed(some, stream):
-    """In the order of time, with only what windows still need retained."""
+def test_dropped_state_is_not_needed(some, stream):
+    """Documents in time order; only the state that windows still need is retained."""
     docs = parsed([(source if i % 3 else "T", text, time) for i, (source, text, time) in enumerate(stream[0])])
     batches = batches_of(docs, stream[1])
 
@@ -120,8 +120,8 @@ def test_what_is_dropped_is_not_missed(some, stream):
 
 @st.examples(40)
 @given(st.lists(queries(sizes=(2,)), min_size=1, max_size=4), late())
-def test_two_streams_are_a_case_of_it(some, stream):
-    """By the kernel for any number of sides, what joins of two give."""
+def test_two_streams_are_a_special_case(some, stream):
+    """The kernel for any number of sides agrees with joins of two."""
     docs = parsed(stream[0])
     home = Home(some)
     home.take(docs)
@@ -130,7 +130,7 @@ def test_two_streams_are_a_case_of_it(some, stream):
 
 @st.examples(40)
 @given(st.lists(queries(), min_size=1, max_size=3), late(), st.booleans())
-def test_what_is_superseded_meets_nothing_later(some, stream, merged):
+def test_superseded_rows_join_no_later_documents(some, stream, merged):
     """R is a file that changes in place, `a` the key of its rows."""
     docs = parsed(stream[0])
 
@@ -207,8 +207,8 @@ def test_small_portions_find_the_same(graph, monkeypatch):
     assert found
 
 
-def test_looked_up_by_the_queries_left():
-    """Where only constants select, documents meet by the queries that want both."""
+def test_lookup_by_the_remaining_queries():
+    """If only constants select, documents are joined by the queries that select both."""
     looked_up = []
     found_by_query = ByQuery.found
     sources = "R [range 25] as k, S [range 30] as l, T [range 35] as m"
@@ -228,6 +228,6 @@ def test_looked_up_by_the_queries_left():
     assert found
 
 
-def test_no_condition_is_all_combinations():
+def test_without_conditions_all_combinations_match():
     (statement,) = parse_script("select * from R [range 5], S [range 5], T [range 5]")
     assert len(statement.shape.blocks) == 3

@@ -27,19 +27,19 @@ STRATEGIES = {
 
 @given(st.lists(queries(), min_size=1, max_size=5), documents(), st.integers(1, 5))
 @st.examples(20)
-def test_all_agree_with_the_oracle(asked, arrivals, size):
-    wanted = expected(asked, arrivals)
+def test_all_agree_with_the_oracle(joins, arrivals, size):
+    wanted = expected(joins, arrivals)
     for name, make in STRATEGIES.items():
-        found, rows = processed(make(), asked, arrivals, size)
+        found, rows = processed(make(), joins, arrivals, size)
         assert found == wanted, name
         assert rows == len(found), name
 
 
 @given(st.lists(queries(), min_size=1, max_size=5), documents(), st.integers(1, 5))
 @st.examples(40)
-def test_each_query_alone_agrees_with_the_oracle(asked, arrivals, size):
-    found, rows = processed(Sequential(), asked, arrivals, size)
-    assert found == expected(asked, arrivals)
+def test_each_query_alone_agrees_with_the_oracle(joins, arrivals, size):
+    found, rows = processed(Sequential(), joins, arrivals, size)
+    assert found == expected(joins, arrivals)
     assert rows == len(found)
 
 
@@ -70,11 +70,11 @@ def test_bindings_agree_on_their_common_ancestor(name, size):
 
 def test_equal_queries_share_a_row():
     shape = join(node("//k->x"), [("x", "=", "y")], node("//k->y"))
-    asked = [(shape, (1.0,)), (shape, (9.0,)), (shape, (1.0,))]
+    joins = [(shape, (1.0,)), (shape, (9.0,)), (shape, (1.0,))]
     shared, alone = Mmqjp(DuckDBEngine(), share_equal=True), Mmqjp(DuckDBEngine())
     counts = []
     for strategy in (shared, alone):
-        strategy.register(asked)
+        strategy.register(joins)
         counts.append(sum(strategy.count([one]) for one in AUTHORS))
     assert len(shared.engine.run("select * from RT1")) == 2
     assert len(alone.engine.run("select * from RT1")) == 3
@@ -82,7 +82,7 @@ def test_equal_queries_share_a_row():
     assert counts[0][0] == counts[0][2] < counts[0][1]
 
 
-def test_queries_that_come_later_see_what_comes_after_them():
+def test_later_queries_see_later_documents():
     strategy = Mmqjp(DuckDBEngine())
     first = join(node("//k->x"), [("x", "=", "y")], node("//k->y"))
     later = join(node("//l->x"), [("x", "=", "y")], node("//l->y"))
@@ -105,7 +105,7 @@ def test_algorithm_5_keeps_slices_up_to_date():
     assert strategy.cache.get("same")["docid"].to_pylist() == [0, 1, 2, 3]
 
 
-def test_the_slice_not_used_for_longest_goes_first():
+def test_the_least_recently_used_slice_is_evicted_first():
     def rows(count):
         return strategy.engine.run(f"select 1 as docid, 's' as strVal from range({count})")
 

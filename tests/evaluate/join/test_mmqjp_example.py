@@ -91,7 +91,7 @@ def test_table_4(strategy):
     assert sorted(tuple(row.values()) for row in found.rows.to_pylist()) == out
 
 
-def test_algorithm_3_takes_what_is_within_the_window(strategy):
+def test_algorithm_3_selects_pairs_within_the_window(strategy):
     """RoutT has both rows, whatever the times; only Q2's window reaches that far."""
     strategy.process([arrival(D1, 1.0)])
     (found,) = strategy.process([arrival(D2, 1.0 + T2)])

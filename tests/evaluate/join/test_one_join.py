@@ -1,4 +1,4 @@
-"""Joins of two streams, of more and of feeds are one kind of table; rules say which operator evaluates it."""
+"""Joins of two streams, of more and of feeds are one kind of table; rules choose the operator that evaluates it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_rules_choose_by_sides_and_edges() -> None:
     assert [type(one) for one in segment.operators["joins"]] == operators
 
 
-def test_all_are_merged_written_and_read_alike(tmp_path: Path) -> None:
+def test_all_tables_are_merged_written_and_read(tmp_path: Path) -> None:
     halves = [segment_of(reversed(range(4))), segment_of(range(4, 8))]
     merged = planned_segment("x", merge_segments(halves, np.arange(4, 8), {}), {})
     assert sorted(group.members.tolist() for group in joins_in(merged)) == [[0], [1], [2], [3]]
@@ -79,7 +79,7 @@ def test_all_are_merged_written_and_read_alike(tmp_path: Path) -> None:
         assert [len(list(table.waiting())) > 0, table.header()] == [True, same.header()]
 
 
-def test_a_window_waits_as_long_as_each_query_says() -> None:
+def test_each_query_has_its_own_window_length() -> None:
     (table,) = (table for table in joins_in(segment_of(range(8))) if table.template.collects)
     assert [own.tolist() for own in table.reaches] == [[-1.0, -1.0], [5 * 3600.0, 2 * 3600.0]]
     (waits,) = table.waiting()

@@ -1,4 +1,4 @@
-"""Rows of several runs that are taken together: the same pairs as the oracle, and one meeting for all runs."""
+"""Rows of several runs that are probed together: the same pairs as the oracle, and one probe for all runs."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_patterns_equal_oracle(some, batches, parts, apart, merged):
 
 @st.composite
 def sequences(draw: st.DrawFn):
-    """Two patterns and nothing between them; of either side something is shown, or nothing."""
+    """Two patterns without a comparison between them; each side may be part of the output or not."""
     sides = [numbered(draw(patterns()), name, count()) for name in "kl"]
     names = [[node.variables[0] for node in side.walk()] for side in sides]
     slot, strict = Slot(0, "number"), draw(st.booleans())
@@ -106,7 +106,8 @@ DOCUMENTS = [
 
 
 def test_constants_and_rows_of_several_segments():
-    """Each query in a segment of its own, then in one: a binding is one result, whichever node satisfies a constant."""
+    """Each query in a separate segment, then all in one: a binding is one result, whichever node satisfies a
+    constant."""
     some = [of_three(constant) for constant in (1, 5, 8)]
     for apart in (True, False):
         home, docs = Home(some, apart=apart), parsed(DOCUMENTS)

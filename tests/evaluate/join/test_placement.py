@@ -1,4 +1,5 @@
-"""Selections below or above the join: the cost model's choice; tables of one kind are one, whatever segment."""
+"""Selections below or above the join: the cost model's choice; tables of one kind are one, regardless of the
+segment."""
 
 from __future__ import annotations
 
@@ -36,21 +37,21 @@ def statistics(distinct: int, constant: int = 1000):
     return {key: counted(many) for key, many in keys.items()}
 
 
-def test_a_selective_join_of_many_queries_goes_first():
+def test_a_selective_join_of_many_queries_comes_first():
     assert table_of("R.k > {}", 500, statistics(distinct=100_000)).above
 
 
-def test_selective_constants_go_first():
+def test_selective_constants_come_first():
     assert not table_of("R.k = {}", 5, statistics(distinct=10)).above
 
 
-def test_without_statistics_each_document_is_thought_to_meet_one():
+def test_without_statistics_one_partner_per_document_is_assumed():
     """Long lists are not kept for one pair; short ones are."""
     assert table_of("R.k > {}", 500, {}).above
     assert not table_of("R.k = {}", 5, {}).above
 
 
-def test_joins_that_leave_many_pairs_go_last():
+def test_joins_that_leave_many_pairs_come_last():
     text = "select * from R [range 5], S [range 5] where R.a < S.b and R.k > {};"
     statements = parse_script("".join(text.format(i) for i in range(500)))
     (template,) = {normal.template for s in statements for normal in to_normals(s.shape)}
@@ -59,7 +60,7 @@ def test_joins_that_leave_many_pairs_go_last():
         assert not build_join(template, range(len(rows)), rows, known).above
 
 
-def test_more_pairs_speak_for_below():
+def test_more_pairs_favour_placement_below():
     few, many = (
         costs(t.template, t.anchor, t.columns, known)
         for known in (statistics(100_000), statistics(2))
@@ -84,7 +85,7 @@ def test_written_and_read():
 
 
 def test_queries_of_one_template_in_two_segments_find_no_pair_twice():
-    """Each keeps rows of the same class, and finds those of the other."""
+    """Both store rows of the same class, and each finds those of the other."""
     text = "select * from R [range 5], S [range 5] where R.a = S.b{};" * 2
     for where in ("", " and R.k > 1", " and R.k > 1 and S.k > 1"):
         statements = parse_script(text.format(where, where))

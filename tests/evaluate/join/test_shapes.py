@@ -42,11 +42,11 @@ def test_runs_equal_oracle(queries, stream, parts, step, merges):
     texts, cuts = stream
     docs = parsed(texts)
     merge = (lambda stage, runs: [stage.merged(runs)]) if merges else None
-    found = joined(queries, batches_of(docs, cuts), parts, merge=merge, asked=[EveryShape(step)])
+    found = joined(queries, batches_of(docs, cuts), parts, merge=merge, requested=[EveryShape(step)])
     assert found == expected(queries, docs)
 
 
-def test_what_is_dropped_is_not_missed():
+def test_dropped_state_is_not_needed():
     rng = random.Random(1)
     text = "S/i[a->x][b->y] FOLLOWED BY{{x=u AND y=v, {}}} S/i[a->u][b->v];"
     some = [(s.shape, s.constants) for s in parse_script("".join(text.format(w) for w in (1, 3, 9)))]
@@ -57,7 +57,7 @@ def test_what_is_dropped_is_not_missed():
         return [stage.merged(runs, what_is_needed(stage, runs))]
 
     batches = [docs[i : i + 7] for i in range(0, 60, 7)]
-    assert joined(some, batches, merge=merge, asked=[EveryShape()]) == expected(some, docs)
+    assert joined(some, batches, merge=merge, requested=[EveryShape()]) == expected(some, docs)
 
 
 def plain(*shapes: str):
@@ -79,7 +79,7 @@ def test_few_shapes_with_a_common_anchor_value_have_hash_joins():
     assert cheaper_by_shape(tables, statistics(a=5_000, b=20, c=20)) == []
 
 
-def test_a_shape_of_the_anchor_alone_needs_all_hits_anyway():
+def test_a_shape_with_only_the_anchor_needs_all_hits():
     tables = plain("a", "ab", "ac")
     assert cheaper_by_shape(tables, statistics(a=20, b=20, c=20)) == []
 
@@ -97,8 +97,8 @@ def test_without_statistics_nothing_is_chosen():
     assert list(by_anchor(tables).values()) == [[0]]
 
 
-def test_a_home_changes_over_when_values_have_been_counted(tmp_path):
-    """The same state serves both; a restart in between does no harm."""
+def test_a_home_changes_strategy_once_values_are_counted(tmp_path):
+    """The same state serves both; a restart in between is harmless."""
     rng = random.Random(2)
     query = "create query q as S/i[a->x][b->y] FOLLOWED BY{x=u AND y=v, 500} S/i[a->u][b->v]"
     rows = [(rng.randrange(3), rng.randrange(300)) for _ in range(900)]

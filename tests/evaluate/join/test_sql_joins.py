@@ -61,7 +61,7 @@ def streams(draw: st.DrawFn, size: int = 9):
 
 
 def batches_of(docs, cuts):
-    """Cut where the time changes: what a batch has not seen, a window of rows cannot count."""
+    """Cuts only where the time changes: a window of rows cannot count documents of later batches."""
     found, before = [], 0
     for cut in [*cuts, len(docs)]:
         while cut < len(docs) and docs[cut][1].timestamp == docs[cut - 1][1].timestamp:
@@ -81,7 +81,7 @@ def test_runs_equal_oracle(some, stream, parts, above):
 
 @st.examples(40)
 @given(st.lists(queries(), min_size=1, max_size=4), streams(12))
-def test_what_is_dropped_is_not_missed(some, stream):
+def test_dropped_state_is_not_needed(some, stream):
     docs = parsed(stream[0])
 
     def merge(stage, runs):
@@ -108,7 +108,7 @@ def test_rows_bound_the_state():
 
 @st.examples(40)
 @given(st.lists(queries(), min_size=1, max_size=4), streams(10), st.booleans())
-def test_what_is_superseded_meets_nothing_later(some, stream, merged):
+def test_superseded_rows_join_no_later_documents(some, stream, merged):
     """R is a file that changes in place, `a` the key of its rows."""
     docs = parsed(stream[0])
 
@@ -144,7 +144,7 @@ def test_what_is_superseded_meets_nothing_later(some, stream, merged):
     ],
 )
 def test_conditions_on_both_sides(where, above):
-    """All pairs of some values, words that are no numbers and NULL among them."""
+    """All pairs of some values, including words that are not numbers and NULL."""
     cells = [(a, b) for a in ("0", "1", "2", "2.5", "x", None) for b in ("y", "z")]
     texts = [f"<t>{f'<a>{a}</a>' if a else ''}<b>{b}</b></t>" for a, b in cells]
     docs = parsed([(source, text, float(i)) for i, text in enumerate(texts) for source in "RS"])

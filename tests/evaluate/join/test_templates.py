@@ -40,14 +40,14 @@ def partitions(items):
 
 
 def pattern(tree, side):
-    """A pattern of such a tree below a root that the minor has no need of."""
+    """A pattern of such a tree below a root that the minor does not need."""
     if isinstance(tree, tuple):
         return PatternNode(Step("n"), (), tuple(pattern(part, side) for part in tree))
     return PatternNode(Step(f"leaf{tree}", "descendant"), (f"{side}{tree}",))
 
 
 def bipartite(edges):
-    """All ways to draw so many edges between leaves of two sides so that each leaf has one, up to their order."""
+    """All sets of this many edges between the leaves of two sides in which each leaf has one, up to order."""
     found = {}
     for lefts, rights in product(range(1, edges + 1), repeat=2):
         for chosen in combinations(list(product(range(lefts), range(rights))), edges):
@@ -74,7 +74,7 @@ def test_table_3_complex_schemas(edges, count):
 
 
 def test_table_3_complex_schemas_of_four_value_joins():
-    """The paper says: less than 230."""
+    """The paper says less than 230."""
     assert len(complex_templates(4)) == 215
 
 
@@ -86,7 +86,7 @@ def complex_templates(edges):
     return templates.relations
 
 
-def test_the_sides_are_told_apart_in_table_3_and_not_in_section_6():
+def test_sides_are_distinguished_in_table_3_but_not_in_section_6():
     """Up to exchange of the sides there are fewer: of two value joins, the two that share a leaf are one."""
     assert [len({up_to_exchange(t) for t in complex_templates(edges)}) for edges in (1, 2, 3)] == [1, 2, 10]
 
@@ -98,7 +98,7 @@ def test_the_three_queries_of_table_2_have_one_template():
     assert {relation.name for relation in relations} == {"RT1"}
 
 
-def test_a_join_is_another_template_than_followed_by():
+def test_join_and_followed_by_have_different_templates():
     templates = QueryTemplates()
     for window in (FOLLOWED_BY, JOIN):
         templates.assign(0, join(node("a->x"), [("x", "=", "y")], node("b->y"), window), (1.0,))
@@ -111,7 +111,7 @@ def test_variables_of_one_definition_are_one():
     assert [n.variable for n in graph.left] == [n.variable for n in graph.right]
 
 
-def test_child_and_descendant_are_other_variables_of_the_same_template():
+def test_child_and_descendant_are_different_variables_of_one_template():
     templates = QueryTemplates()
     for step in ("author->x", "//author->x"):
         shape = join(node("book", node(step)), [("x", "=", "y")], node("book", node("title->y")))
@@ -120,7 +120,7 @@ def test_child_and_descendant_are_other_variables_of_the_same_template():
     assert {str(variable) for variable in templates.variables} == {"S/book/author", "S/book//author", "S/book/title"}
 
 
-def test_what_must_only_be_there_is_part_of_the_definition():
+def test_existence_conditions_are_part_of_the_definition():
     left = node("book", node("isbn"), node("price->p"), node("author->x"))
     shape = join(
         left,
@@ -133,7 +133,7 @@ def test_what_must_only_be_there_is_part_of_the_definition():
     assert [str(n.variable) for n in minor.left] == ["S/book[./isbn][./price[. < 20.0]]/author"]
 
 
-def test_what_the_relations_cannot_say_is_refused():
+def test_joins_that_relations_cannot_express_are_refused():
     left = node("a->x", node("b->z"))
     for shape in (
         join(left, [("x", "=", "y"), ("x", "=", "z")], node("b->y")),
@@ -164,7 +164,7 @@ def renamed(tree, side, numbers):
 
 @given(graphs())
 @st.examples(60)
-def test_the_rules_leave_what_the_algebra_says(shape):
+def test_the_rules_agree_with_the_algebra(shape):
     minor = to_minor(to_join_graph(shape, (1.0,)))
     for side, nodes in enumerate(minor.sides):
         pattern = shape.blocks[side].pattern
@@ -190,8 +190,8 @@ def test_the_order_of_siblings_does_not_matter(shape, random):
     assert first[0] == second[0]
 
 
-def test_many_symmetries_are_cheap_and_near_misses_told_apart():
-    """Two rings of six leaves and one of twelve look alike to every node."""
+def test_many_symmetries_are_cheap_and_similar_graphs_distinguished():
+    """Two rings of six leaves and one of twelve cannot be distinguished locally."""
 
     def rings(*sizes):
         edges, start = [], 0

@@ -52,7 +52,8 @@ def tuples(draw: random.Random, size: int, late: float = 0.0) -> list[tuple[str,
 
 
 def by_arrival(some, batches):
-    """The pairs of each batch, by the oracle over all that has come so far: windows of rows count what there is."""
+    """The pairs of each batch, by the oracle over all documents so far: windows of rows count the documents that have
+    arrived."""
     found, known = [], []
     for batch in batches:
         known += batch
@@ -85,8 +86,8 @@ def test_late_tuples_and_several_runs(some, seed, places, parts, dense):
 
 @st.examples(40)
 @given(st.lists(queries(), min_size=2, max_size=5), st.integers(0, 1 << 30))
-def test_merged_runs_and_segments_of_their_own(some, seed):
-    """Each query in a segment of its own; runs merged while they come, without what no window reaches."""
+def test_merged_runs_and_separate_segments(some, seed):
+    """Each query in a separate segment; runs are merged repeatedly, without documents outside all windows."""
     docs = parsed(sorted(tuples(random.Random(seed), 14), key=lambda row: row[2]))
     batches, at = [], 0
     while at < len(docs):
@@ -103,7 +104,7 @@ def test_merged_runs_and_segments_of_their_own(some, seed):
 
 
 def many(between: str, window: str, count: int, seed: int):
-    """Queries of several shapes with one join signature, each with selections and windows of its own."""
+    """Queries of several shapes with one join signature, each with its own selections and windows."""
     draw = random.Random(seed)
     texts = []
     for _ in range(count):
@@ -126,7 +127,7 @@ def many(between: str, window: str, count: int, seed: int):
 @pytest.mark.parametrize(("window", "dense"), [("range {}", False), ("rows {}", True)])
 @pytest.mark.parametrize("between", ["", "l.a < r.a", "l.b != r.b", "l.b = r.b", "r.a <= l.a and l.a <= r.c"])
 def test_many_queries_of_one_signature(between, window, dense, monkeypatch):
-    """More queries than a word has bits; what arrives late is met by windows of the other order."""
+    """More queries than a word has bits; late documents are joined by windows of the other order."""
     monkeypatch.setattr(row_views, "QUERIES_A_LISTED", 1 << 40 if dense else 0)
     monkeypatch.setattr(probing, "MEMBERS_AT_ONCE", 20)
     some = many(between, window, 70, 5)
@@ -164,7 +165,7 @@ def test_the_window_is_an_axis():
         ("l.b = r.b and l.a > 0 and r.a > 0", "range 4", 110),
     ],
 )
-def test_few_rows_are_looked_at(where, window, most, monkeypatch):
+def test_few_rows_are_examined(where, window, most, monkeypatch):
     """Of 20 new rows and 100 retained: those that the least edge leaves, or that a window reaches."""
     seen, fewest = [], stretches.fewest
 

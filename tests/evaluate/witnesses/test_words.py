@@ -1,4 +1,4 @@
-"""Words of a batch of texts: the kernel finds what the algebra says a word is, and hashes are the same without it."""
+"""Words of a batch of texts: the kernel agrees with the algebra, and hashes are the same without the kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXTS = st.lists(st.text("abAB_09 .'-\nÄäßİΣσȺ\u212a漢٣🎉", max_size=
 
 
 @given(TEXTS, st.integers(0, 3))
-def test_words_are_those_of_the_algebra(texts: list[str], skipped: int) -> None:
+def test_words_agree_with_the_algebra(texts: list[str], skipped: int) -> None:
     given = pa.array(texts, pa.large_string()).slice(skipped)
     rows, found, hashes = words_of(given)
     assert (np.diff(rows) >= 0).all()
@@ -29,7 +29,7 @@ def test_words_are_those_of_the_algebra(texts: list[str], skipped: int) -> None:
     assert hashes.tolist() == hash_texts(pa.array(found.to_pylist(), pa.large_string())).tolist()
 
 
-def test_each_character_is_what_the_algebra_says() -> None:
+def test_each_character_agrees_with_the_algebra() -> None:
     texts = [f"x{chr(code)}y" for code in range(PLANES + 100) if not 0xD800 <= code < 0xE000]
     rows, found, _ = words_of(pa.array(texts, pa.large_string()))
     pairs = set(zip(rows.tolist(), found.to_pylist(), strict=True))
@@ -37,8 +37,8 @@ def test_each_character_is_what_the_algebra_says() -> None:
 
 
 @given(TEXTS, st.data())
-def test_contained_words_are_those_of_the_algebra(texts: list[str], data: st.DataObject) -> None:
-    """Parts of the texts, so that many of them are contained; the sieve lets all pass that are."""
+def test_contained_words_agree_with_the_algebra(texts: list[str], data: st.DataObject) -> None:
+    """Parts of the texts, so that many are contained. The sieve passes all that are contained."""
     values = PathTable(np.arange(len(texts)), np.zeros((len(texts), 1), np.int64), pa.array(texts, pa.large_string()))
     part = st.sampled_from([word for text in texts for word in text.split()] or ["a"])
     constants = data.draw(st.lists(st.lists(part, max_size=2).map(" ".join), min_size=1, max_size=10))

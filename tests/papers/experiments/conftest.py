@@ -1,4 +1,4 @@
-"""Experiments collect garbage before each measurement: what there is when a file of tests begins is passed over."""
+"""Experiments collect garbage before each measurement: objects that exist when a test file starts are exempt."""
 
 from __future__ import annotations
 

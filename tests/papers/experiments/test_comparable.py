@@ -1,4 +1,4 @@
-"""What runs are compared by, and the script that compares them."""
+"""The names by which runs are compared, and the script that compares them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_slower_figures_and_other_answers_are_printed(tmp_path):
     )
 
 
-def test_of_several_runs_the_least_time_counts(tmp_path):
+def test_the_least_time_of_several_runs_counts(tmp_path):
     for run, seconds in (("1", 1.0), ("2", 3.0)):
         write(tmp_path / "before" / run / "one.json", a=(seconds, 3))
         write(tmp_path / "after" / run / "one.json", a=(seconds + 0.05, 3))

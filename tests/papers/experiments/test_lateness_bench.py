@@ -1,4 +1,4 @@
-"""The experiment on lateness, at a small size: late items give what items in order give."""
+"""The experiment on lateness, at a small size: late items have the same results as items in order."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from fishweir import testing
 from fishweir.papers.lateness.run import DECLARED, HOUR, IN_ORDER, LEARNED, draw, load_news, measure, targets
 
 
-def test_lateness_is_as_it_is_said() -> None:
+def test_lateness_has_the_documented_distribution() -> None:
     delays = load_news(20_000).delays
     assert abs((delays > 12 * HOUR).mean() - 0.5) < 0.02
     assert abs((delays > 44 * HOUR).mean() - 0.05) < 0.01
 
 
-def test_late_items_give_the_same(tmp_path: Path) -> None:
+def test_late_items_have_the_same_results(tmp_path: Path) -> None:
     news = load_news(900)
     runs = {name: measure(testing.open, news, name, 300) for name in (IN_ORDER, LEARNED, DECLARED)}
     assert runs[IN_ORDER].found == runs[LEARNED].found == runs[DECLARED].found

@@ -51,7 +51,7 @@ def test_two_level_queries_have_a_template_per_number_of_joins():
 
 
 def test_three_level_queries_have_the_paper_s_templates_up_to_exchange_of_sides():
-    """With K = 2 and 3 there are 2 and 6; sides told apart it is 7 for K = 3."""
+    """With K = 2 and 3 there are 2 and 6; if sides are distinguished, 7 for K = 3."""
     found = [templates_of(three_level(2_000, joins).queries) for joins in (2, 3)]
     assert [len({up_to_exchange(template) for template in some}) for some in found] == [2, 6]
     assert [len(some) for some in found] == [2, 7]
@@ -78,14 +78,14 @@ class Wrong(Sequential):
         return super().count(arrivals, keep) + 1
 
 
-def test_a_wrong_contestant_is_found_out():
+def test_a_wrong_contestant_is_detected():
     entry = Entry("wrong", lambda share: Relational("wrong", Wrong(share), lambda: None))
     with pytest.raises(Disagreement, match="wrong finds"):
         measure_work("figure 8", 5, two_level(5), [entry])
 
 
 @pytest.mark.parametrize(("patience", "documents"), [(0.0, 10), (1e9, 20)])
-def test_who_is_out_of_patience_is_stopped_and_compared(patience, documents):
+def test_a_slow_contestant_is_stopped_and_compared(patience, documents):
     points = measure_items("figure 16", rss_queries(10), load_items(20), 10, entries(2), True, 2, patience)
     assert {p.contestant for p in points} == {FAST, SEQUENTIAL, SEQUENTIAL_SQL, PLAIN, VIEWS}
     assert {(p.documents, p.stopped) for p in points} == {(documents, documents < 20)}
@@ -110,7 +110,7 @@ def test_quick_run_shows_tables_and_writes_files(tmp_path):
         assert len(list(csv.DictReader(file))) == len(outcome.figures) == len(written["figures"])
     assert (out / "mmqjp.png").read_bytes().startswith(b"\x89PNG")
     shown = screen.getvalue()
-    for words in (*(f"Figure {n}" for n in range(8, 17)), "patience of 60 s", "Targets", "Written"):
+    for words in (*(f"Figure {n}" for n in range(8, 17)), "60 s had passed", "Targets", "Written"):
         assert words in shown
     assert {p.contestant for p in outcome.figures} == {FAST, SEQUENTIAL, SEQUENTIAL_SQL, PLAIN, VIEWS}
     assert all(

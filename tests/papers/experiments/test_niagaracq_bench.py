@@ -54,7 +54,7 @@ def test_companies_document_is_valid(market):
     assert etree.DTD(io.StringIO(COMPANIES_DTD)).validate(root)
 
 
-def test_real_quotes_are_valid_where_they_are(monkeypatch):
+def test_real_quotes_are_valid(monkeypatch):
     monkeypatch.delenv(VARIABLE)
     if data_folder("quotes_us_daily") is None:
         pytest.skip("no shared data here")
@@ -66,7 +66,7 @@ def test_real_quotes_are_valid_where_they_are(monkeypatch):
     assert etree.DTD(io.StringIO(COMPANIES_DTD)).validate(etree.fromstring(companies_document(market.companies)))
 
 
-def test_generated_data_says_so(market):
+def test_generated_data_is_labelled(market):
     assert market.source.startswith("generated")
 
 
@@ -89,7 +89,7 @@ def test_contestants_agree(market, type, case):
         assert grouped.counts(grouped.match(grouped.extract(rows))).fired == FIRED
 
 
-def test_a_wrong_contestant_is_found_out(market, monkeypatch):
+def test_a_wrong_contestant_is_detected(market, monkeypatch):
     monkeypatch.setitem(COMPILED, "Type 2", lambda low: lambda rows: [row for row in rows if row[3] >= low])
     changed = market.changed(200)
     workload = make_workload("Type 2", "F=100", 300, market, changed)
@@ -106,7 +106,7 @@ def test_quotes_without_a_company_join_nothing(market):
     assert 0 < some_pairs < all_pairs
 
 
-def test_a_wrong_join_is_found_out(market, monkeypatch):
+def test_a_wrong_join_is_detected(market, monkeypatch):
     monkeypatch.setitem(
         COMPILED, "Type 4", lambda industry, _: lambda rows: [row for row in rows if row[4] == industry]
     )
@@ -116,7 +116,7 @@ def test_a_wrong_join_is_found_out(market, monkeypatch):
         check_agreement(workload, parsed_rows(changed))
 
 
-def test_texts_spell_the_constants_of_the_kernel(market):
+def test_texts_contain_the_constants_of_the_kernel(market):
     changed = market.changed(200)
     for type in TYPES:
         for part in make_workload(type, "F=N", 50, market, changed).parts:

@@ -1,4 +1,4 @@
-"""The experiment on paths: contestants that agree, samples that say so, files that are written. No times."""
+"""The experiment on paths: contestants that agree, labelled samples, files that are written. No times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fishweir.papers.experiment.contestants import Disagreement
 from fishweir.papers.experiment.data import VARIABLE, data_folder
 from fishweir.papers.experiment.figures import Outcome
 from fishweir.papers.paths import run as paths
-from fishweir.papers.paths.contestants import FAST, Alone, Planned, Shared, check_agreement, to_xscl
+from fishweir.papers.paths.contestants import FAST, Alone, Shared, SharedPlan, check_agreement, to_xscl
 from fishweir.papers.paths.documents import ARCHIVE, PREFIXES, auction_site, clinical_document, load_sets
 from fishweir.papers.paths.queries import KINDS, Draw
 from fishweir.papers.paths.report import targets
@@ -36,14 +36,14 @@ def drawn(roots, kind, count=120):
     return list(islice(Draw(roots, PREFIXES, kind), count))
 
 
-def test_generated_documents_say_so():
+def test_generated_documents_are_labelled():
     sets = load_sets(quick=True)
     assert [documents.name for documents in sets] == ["XMark", "CDA"]
     assert all(documents.source == "generated" for documents in sets)
     assert all(parse_document(body) is not None for documents in sets for body in documents.bodies)
 
 
-def test_real_documents_are_taken_where_they_are(monkeypatch):
+def test_real_documents_are_used_if_available(monkeypatch):
     monkeypatch.delenv(VARIABLE)
     folder = data_folder("xml_docs")
     if folder is None or not (folder / ARCHIVE).exists():
@@ -65,7 +65,7 @@ def test_queries_are_of_their_kind_and_find_something(roots, kind):
     assert sum(map(bool, fast.lengths(fast.match(roots)).values())) > len(texts) / 2
 
 
-def test_wildcards_stand_beside_descendants(roots):
+def test_wildcards_and_descendants_are_combined(roots):
     assert any("//*" in text for text in drawn(roots, "plain", 400))
 
 
@@ -80,10 +80,10 @@ def test_contestants_agree(roots, kind):
     assert check_agreement(drawn(roots, kind), roots, PREFIXES, kind, (FAST[kind], Alone)) > 100
 
 
-def test_paths_that_differ_in_text_alone_are_one():
+def test_paths_that_differ_only_in_spelling_are_one():
     shared = Shared(["/a[b][c]", "/a[c][b]", "/a[c][b]", "/a[b][b][c]", "/a"], PREFIXES)
     assert shared.distinct() == ["/a[b][c]", "/a"]
-    planned = Planned(["/a[b = 1][c = 2]", "/a[c = 2][b = 1]", "/a[c = 1][b = 2]"], PREFIXES)
+    planned = SharedPlan(["/a[b = 1][c = 2]", "/a[c = 2][b = 1]", "/a[c = 1][b = 2]"], PREFIXES)
     assert planned.distinct() == ["/a[b = 1][c = 2]", "/a[c = 1][b = 2]"]
 
 
@@ -94,7 +94,7 @@ class Forgetful(Alone):
         return super().nodes(roots[:-1], texts)
 
 
-def test_a_wrong_contestant_is_found_out(roots):
+def test_a_wrong_contestant_is_detected(roots):
     with pytest.raises(Disagreement, match="CDA: /"):
         check_agreement(drawn(roots, "plain"), roots, PREFIXES, "CDA", (Shared, Forgetful))
 
@@ -107,7 +107,7 @@ def test_a_wrong_count_stops_the_run(roots, monkeypatch, kind, fast):
         paths.measure_alone(Alone(texts, PREFIXES), fast(texts, PREFIXES), roots, "label")
 
 
-def test_a_sample_says_so(roots):
+def test_a_sample_is_labelled(roots):
     texts = drawn(roots, "plain")
     alone, shared = Alone(texts, PREFIXES), Shared(texts, PREFIXES)
     whole = paths.measure_alone(alone, shared, roots, "")

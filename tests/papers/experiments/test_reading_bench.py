@@ -1,4 +1,4 @@
-"""The experiment on reading, at a small size: both ways find the same, and all figures are there."""
+"""The experiment on reading, at a small size: both ways find the same nodes, and all figures exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fishweir.papers.paths.news import PARTS, news, parted
 from fishweir.papers.paths.reading import run
 
 
-def test_documents_are_of_the_shape_they_say() -> None:
+def test_documents_have_the_documented_shape() -> None:
     assert {"head", "body"} >= {child.tag for child in parse_document(news(1))}
     root = parse_document(parted(1))
     sizes = {len(list(elements(part))) for part in root}

@@ -1,4 +1,4 @@
-"""The experiment on refreshing, at a small size, and the parts that it counts on."""
+"""The experiment on refreshing, at a small size, and the parts that it relies on."""
 
 from __future__ import annotations
 

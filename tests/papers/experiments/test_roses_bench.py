@@ -1,4 +1,4 @@
-"""The experiment on filters: contestants that agree, a wrong one that is caught, files that are written. No times."""
+"""The experiment on filters: contestants that agree, a wrong one that is detected, files that are written. No times."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_quick_experiment(tmp_path, monkeypatch):
     assert all(0 < cost <= 1 for cost in costs)
 
 
-def test_a_wrong_contestant_is_caught(monkeypatch):
+def test_a_wrong_contestant_is_detected(monkeypatch):
     class Forgetful(Shared):
         name = "forgetful"
 
@@ -62,7 +62,7 @@ def test_a_wrong_contestant_is_caught(monkeypatch):
         list(matching.measure_matching(load_items(300), True, silent))
 
 
-def test_a_wrong_plan_is_caught():
+def test_a_wrong_plan_is_detected():
     shares = np.full(20, 0.2)
     wrong = {"halved": lambda predicates, _: naive_plan(predicates[: len(predicates) // 2])}
     with pytest.raises(Disagreement, match="halved"):

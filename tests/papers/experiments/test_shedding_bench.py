@@ -1,4 +1,4 @@
-"""The experiments of shedding, at a small size: all figures are there, and the choices fit."""
+"""The experiments of shedding, at a small size: all figures exist, and the choices fit."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from fishweir.papers.experiment.contestants import Disagreement
 from fishweir.papers.experiment.data import VARIABLE, data_folder
 from fishweir.papers.experiment.figures import Outcome
 from fishweir.papers.spatialjoin.experiment import contest, joins, paper, report, run
-from fishweir.papers.spatialjoin.experiment.contestants import Batchwise, Chosen, Factorized, Strategy, check_agreement
+from fishweir.papers.spatialjoin.experiment.contestants import Batchwise, Chosen, GridBitmaps, Strategy, check_agreement
 from fishweir.papers.spatialjoin.experiment.measure import time_matching
 from fishweir.papers.spatialjoin.experiment.nested_loop import NestedLoopJoin
 from fishweir.papers.spatialjoin.experiment.outsiders import OUTSIDERS, NumbaScan
@@ -55,7 +55,7 @@ WORKS = {
 def test_contestants_agree(name):
     work = WORKS[name]()
     all_of_them = [Strategy(work, name) for name in KERNELS]
-    all_of_them += [Chosen(work), Batchwise(work, 40), Factorized(work), *(outsider(work) for outsider in OUTSIDERS)]
+    all_of_them += [Chosen(work), Batchwise(work, 40), GridBitmaps(work), *(outsider(work) for outsider in OUTSIDERS)]
     assert check_agreement(work, all_of_them, 300) > 0
 
 
@@ -64,7 +64,7 @@ def test_spark_agrees(spark):
     assert check_agreement(work, [NestedLoopJoin(work, spark)], 10) > 0
 
 
-def test_a_wrong_contestant_is_found_out():
+def test_a_wrong_contestant_is_detected():
     work = paper_work(300, 4, 0.5, uniform_tuples(40, 4))
     scan = NumbaScan(work)
     scan.highs[0] = np.where(np.isinf(scan.highs[0]), np.inf, scan.highs[0] - 0.1)
@@ -72,7 +72,7 @@ def test_a_wrong_contestant_is_found_out():
         check_agreement(work, [Chosen(work), scan], 40)
 
 
-def test_a_wrong_window_join_is_found_out():
+def test_a_wrong_window_join_is_detected():
     work = joins.join_work(300, 20, 4, 40)
     running = [joins.Running(name, work) for name in ("fishweir", "sj-join")]
     assert joins.check_counts(running, work, 5) > 0
@@ -91,7 +91,7 @@ def test_windows_are_full_when_the_clock_starts():
     assert (running.join.state_size(), running.at) == (60, 35)
 
 
-def test_works_are_what_the_paper_says():
+def test_workloads_follow_the_paper():
     work = paper_work(4_000, 8, 0.5, uniform_tuples(10, 8))
     bounded = np.isfinite(work.low) | np.isfinite(work.high)
     assert (bounded.sum(axis=1) == 4).all()
@@ -101,15 +101,15 @@ def test_works_are_what_the_paper_says():
     assert inside
 
 
-def test_narrow_queries_ask_for_nodes_that_there_are():
+def test_narrow_queries_select_existing_nodes():
     climate = load_climate()
     work = narrow_climate_work(1_000, climate, 50)
-    asked = work.low[:, NODE] == work.high[:, NODE]
-    assert 400 < asked.sum() < 600
-    assert np.isin(work.low[asked, NODE], climate.values[:, NODE]).all()
+    with_node = work.low[:, NODE] == work.high[:, NODE]
+    assert 400 < with_node.sum() < 600
+    assert np.isin(work.low[with_node, NODE], climate.values[:, NODE]).all()
 
 
-def test_real_readings_where_they_are(monkeypatch):
+def test_real_readings(monkeypatch):
     monkeypatch.delenv(VARIABLE)
     if data_folder("room_climate") is None:
         pytest.skip("no shared data here")
@@ -119,7 +119,7 @@ def test_real_readings_where_they_are(monkeypatch):
     assert (climate.values.min(), climate.values.max()) == (0, 1)
 
 
-def test_what_takes_too_long_gets_fewer_tuples():
+def test_slow_contestants_get_fewer_tuples():
     work = paper_work(300, 4, 1.0, uniform_tuples(500, 4))
     assert time_matching(Chosen(work), work.tuples, limit=0.0).tuples < 500
     assert time_matching(Chosen(work), work.tuples, limit=60.0).tuples == 500

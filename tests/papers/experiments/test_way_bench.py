@@ -1,4 +1,4 @@
-"""The experiment on the way through the job, at a small size: peers agree, and figures are there for each."""
+"""The end-to-end experiment on the job, at a small size: peers agree, and each has figures."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_start(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     assert [target.met for target in start.targets(figures)] == [False]
 
 
-def test_results_are_taken_in_each_way(tmp_path: Path) -> None:
+def test_results_are_read_in_each_way(tmp_path: Path) -> None:
     sizes = {"results": results.Sizes(100, documents=40, pairs=2_500, batches=10, rounds=0, selected=40, deliveries=1)}
     outcome = run(results.PART, tmp_path, Setting(sizes=sizes), Console(quiet=True))
     assert {f.taken for f in outcome.figures} >= {"to_arrow", "one by one", "append", "callback"}
@@ -107,7 +107,7 @@ def test_registration(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped
     assert max(f.seconds for f in outcome.figures if f.seconds is not None) > 0
 
 
-def test_only_parts_that_there_are() -> None:
+def test_unknown_parts_are_refused() -> None:
     answer = CliRunner().invoke(app, ["bench", "way", "--only", "nothing"])
     assert answer.exit_code == 2
     assert "latency" in answer.output

@@ -1,4 +1,4 @@
-"""The Hilbert order against known small curves."""
+"""The Hilbert order compared with known small curves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_first_curve() -> None:
 
 
 def test_second_curve() -> None:
-    """Figure 9(b)'s kind: four first curves, the first and last of them turned."""
+    """As in figure 9(b): four first-order curves, the first and the last of them rotated."""
     assert curve(axes=2, bits=2).tolist() == [
         [0, 0],
         [1, 0],

@@ -40,7 +40,7 @@ def test_corner_transformation_of_example_3() -> None:
     assert key_floats(corner_points(box)).tolist() == [[0.2, 0.2, 0.5, 0.5]]
 
 
-def test_window_holds_what_overlaps_as_in_figure_6() -> None:
+def test_the_window_contains_overlapping_regions_as_in_figure_6() -> None:
     """The regions A to D overlap r in some way, E and F are disjoint from it."""
     window = SpatialJoinWindow(float_keys([0.4]), float_keys([0.6]))
     encloses, left, right, contained = (0.3, 0.7), (0.3, 0.5), (0.5, 0.7), (0.45, 0.55)
@@ -50,7 +50,7 @@ def test_window_holds_what_overlaps_as_in_figure_6() -> None:
 
 
 def test_clusters_of_example_4() -> None:
-    """Six tuples of one attribute in two clusters: the first meets q1, q2, q3, the second q3, q4, q5."""
+    """Six tuples of one attribute in two clusters: the first overlaps q1, q2, q3, the second q3, q4, q5."""
     lo, hi = [[0.05], [0.1], [0.25], [0.6], [0.8]], [[0.15], [0.3], [0.65], [0.75], [0.95]]
     index = QueryIndex(Boxes.from_ranges(lo, hi))
     clusters = [[[0.1], [0.2], [0.3]], [[0.6], [0.7], [0.9]]]

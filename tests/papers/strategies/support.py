@@ -1,4 +1,4 @@
-"""Runs the same history with the default strategies and with those asked for, and compares all results."""
+"""Runs the same history with the default strategies and with the requested ones, and compares all results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Open = Callable[[], Weir]
 
 
 def play(open_weir: Open, history: Sequence[Event]) -> list[dict[str, Any]]:
-    """All results of a history; each publication is a micro-batch of its own."""
+    """All results of a history; each publication is a separate micro-batch."""
     weir = open_weir()
     try:
         for event in history:

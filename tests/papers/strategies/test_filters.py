@@ -1,4 +1,5 @@
-"""STA, VCA on the graph and the naive plan through the engine: the default's results, for feeds that come and go."""
+"""STA, VCA on the graph and the naive plan through the engine: the same results as the default, for feeds that are
+added and dropped."""
 
 from __future__ import annotations
 
@@ -47,14 +48,14 @@ def history(seed: int) -> list[Event]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(3))
-def test_results_are_those_of_the_default(name: str, seed: int, tmp_path: Path) -> None:
+def test_results_match_the_default(name: str, seed: int, tmp_path: Path) -> None:
     expected = play(inline(tmp_path / "default", {}), history(seed))
     assert expected
     assert play(inline(tmp_path / name, {"filters": name}), history(seed)) == expected
 
 
 def test_many_equal_filters(tmp_path: Path) -> None:
-    """So many that the default answers with slices."""
+    """Enough for the default to answer with slices."""
     same = "".join(f"create feed f{i} from News as $n where $n[title contains 'rock'];" for i in range(9))
     story = [Execute("create stream News;" + same), items(random.Random(1), 0.0)]
     expected = play(inline(tmp_path / "default", {}), story)
@@ -98,7 +99,7 @@ def test_explain_shows_the_plan_that_ran(name: str, title: str, shared: int, tmp
     play(inline(tmp_path, {"filters": name}), [Execute(SHARED), items(random.Random(2), 0.0)])
     text = explained(inline(tmp_path, {}), "a")
     assert f"filters   of News, by {title}\n" in text
-    assert f"nodes put in to be shared: {shared}," in text
+    assert f"shared nodes inserted: {shared}," in text
     assert len([line for line in text.splitlines() if "->" in line]) == 1 + shared
 
 

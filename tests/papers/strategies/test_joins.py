@@ -1,4 +1,4 @@
-"""MMQJP and Sequential through the engine: the default's results, with windows, restarts, queries that come and go."""
+"""MMQJP and Sequential through the engine: the default's results, with windows, restarts and changing queries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = [*OFFERED["joins"]]
 
 
 def query(rng: random.Random) -> str:
-    """A join of two patterns by one or two equal values; now and then one that the paper does not have."""
+    """A join of two patterns by one or two equal values; sometimes one that the paper does not support."""
     one, two = rng.sample([("b", "k"), ("b", "l"), ("c", "k"), ("", "@id")], 2)
 
     def path(place: tuple[str, str], name: str) -> str:
@@ -66,7 +66,7 @@ def history(seed: int) -> list[Event]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(4))
-def test_results_are_those_of_the_default(name: str, seed: int, tmp_path: Path) -> None:
+def test_results_match_the_default(name: str, seed: int, tmp_path: Path) -> None:
     expected = play(inline(tmp_path / "default", {}), history(seed))
     assert expected
     assert play(inline(tmp_path / name, {"joins": name}, parallelism=1 + seed % 3), history(seed)) == expected
@@ -77,15 +77,15 @@ OTHER = "create query other as S//k->x JOIN{x < y, 100} T//k->y;"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_retained_serves_every_strategy(name: str, tmp_path: Path) -> None:
-    """The first document came with the default, the second one with the strategy, the third with the default."""
+def test_retained_state_serves_every_strategy(name: str, tmp_path: Path) -> None:
+    """The first document arrives with the default, the second with the strategy, the third with the default."""
     halves = [Publish("S", ["<a><k>1</k></a>"], [1.0])], [Publish("T", ["<a><k>1</k></a>"], [2.0])]
     play(inline(tmp_path, {}), [Execute(PLAIN), *halves[0]])
     assert len(play(inline(tmp_path, {"joins": name}), halves[1])) == 1
     assert len(play(inline(tmp_path, {}), halves[1])) == 2
 
 
-def test_explain_says_which_ran(tmp_path: Path) -> None:
+def test_explain_shows_the_strategy(tmp_path: Path) -> None:
     """An inequality is left to the default."""
     play(inline(tmp_path, {"joins": "sequential"}), [Execute(PLAIN + OTHER), Publish("S", ["<a><k>1</k></a>"], [1.0])])
     assert "decided   by the strategy sequential" in explained(inline(tmp_path, {}), "plain")

@@ -1,4 +1,4 @@
-"""How strategies are asked for: names, errors, and nothing imported unless asked for."""
+"""Requesting strategies: names, errors, and imports only on request."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def test_unknown_names_are_errors(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["ibs"], "--strategy ibs: write KIND=NAME, as in "),
-        (["selections=ibs", "selections=sj-batch"], "selections=ibs is asked for already"),
+        (["selections=ibs", "selections=sj-batch"], "selections=ibs is already requested"),
         (["selections=fast"], "there is no strategy selections=fast; there are: sj-batch, sj-immediate, ibs"),
     ],
 )
-def test_the_command_line_says_what_is_wrong(options: list[str], message: str, tmp_path: Path) -> None:
+def test_command_line_errors(options: list[str], message: str, tmp_path: Path) -> None:
     given = [part for option in options for part in ("--strategy", option)]
     done = CliRunner().invoke(app, ["run", "-", "--home", str(tmp_path / "home"), *given], input="")
     assert done.exit_code == 1
     assert message in done.stderr
 
 
-def test_nothing_of_the_papers_is_imported_unless_asked_for(tmp_path: Path) -> None:
+def test_papers_are_imported_only_on_request(tmp_path: Path) -> None:
     script = f"""
 import sys
 from fishweir import testing

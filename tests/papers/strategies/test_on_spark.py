@@ -1,6 +1,6 @@
 """The published strategies on Spark: one of each kind in the same job, with the default's results.
 
-A job of Spark takes seconds to begin and for each micro-batch, so the histories of all kinds are played at once.
+A Spark job takes seconds to start and for each micro-batch, so the histories of all kinds are played at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NAMES = re.compile(r"\b(R|S|T|News|[fq]\d+)\b")
 
 
 def renamed(event: Event, kind: str) -> Event:
-    """With streams and queries of its own for each kind."""
+    """Gives each kind its own streams and queries."""
     before = kind.replace("-", "_") + "_"
     match event:
         case Execute(script):
@@ -53,7 +53,7 @@ def publications(event: Event) -> Sequence[Publish]:
 
 
 def parts(history: list[Event]) -> list[list[Event]]:
-    """Cut where the weir is opened again."""
+    """Splits a history where the weir is reopened."""
     found: list[list[Event]] = [[]]
     for event in history:
         if event == REOPEN:
@@ -75,14 +75,14 @@ def all_kinds(seed: int) -> list[Event]:
     return whole
 
 
-def test_every_strategy_has_its_round() -> None:
+def test_every_strategy_is_tested() -> None:
     assert OFFERED.keys() == HISTORIES.keys()
     ran = {(kind, name) for chosen in ROUNDS for kind, name in chosen.items()}
     assert ran == {(kind, name) for kind, names in OFFERED.items() for name in names}
 
 
 @pytest.mark.parametrize("chosen", ROUNDS, ids=lambda chosen: "+".join(chosen.values()))
-def test_results_are_those_of_the_default(chosen: dict[str, str], tmp_path: Path, spark) -> None:  # type: ignore[no-untyped-def]
+def test_results_match_the_default(chosen: dict[str, str], tmp_path: Path, spark) -> None:  # type: ignore[no-untyped-def]
     expected = play(inline(tmp_path / "default", {}), all_kinds(7))
     kinds = {result["query"].rpartition("_")[0].replace("_", "-") for result in expected}
     assert kinds == HISTORIES.keys(), "each kind has results"

@@ -1,4 +1,4 @@
-"""SJ-Batch, SJ-Immediate and IBS through the engine: the default's results, for queries that come and go."""
+"""SJ-Batch, SJ-Immediate and IBS through the engine: the default's results, for changing queries."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def history(seed: int) -> list[Event]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(3))
-def test_results_are_those_of_the_default(name: str, seed: int, tmp_path: Path) -> None:
+def test_results_match_the_default(name: str, seed: int, tmp_path: Path) -> None:
     expected = play(inline(tmp_path / "default", {}), history(seed))
     assert expected
     assert play(inline(tmp_path / name, {"selections": name}), history(seed)) == expected
@@ -61,7 +61,7 @@ create query x as select x from R where x > 1;"""
 
 
 @pytest.mark.parametrize(("name", "shown"), [("sj-batch", "(Ndc)"), ("sj-immediate", "of 1 (Ndc)"), ("ibs", "ibs")])
-def test_explain_says_which_ran(name: str, shown: str, tmp_path: Path) -> None:
+def test_explain_shows_the_strategy(name: str, shown: str, tmp_path: Path) -> None:
     """A query with one attribute is left to the default."""
     row = Publish("R", [{"x": 2.0, "y": 3.0}], [1.0])
     assert len(play(inline(tmp_path, {"selections": name}), [Execute(TWO), row])) == 2
@@ -75,8 +75,8 @@ def test_explain_says_which_ran(name: str, shown: str, tmp_path: Path) -> None:
 def test_other_strategies_take_effect_when_the_home_is_opened_again(tmp_path: Path) -> None:
     row = Publish("R", [{"x": 2.0, "y": 3.0}], [1.0])
     shown = []
-    for number, asked in enumerate(({}, {"selections": "ibs"}, {"selections": "sj-batch"}, {})):
-        found = play(inline(tmp_path, asked), [Execute(TWO), row])
+    for number, requested in enumerate(({}, {"selections": "ibs"}, {"selections": "sj-batch"}, {})):
+        found = play(inline(tmp_path, requested), [Execute(TWO), row])
         assert len(found) == 2 * (number + 1)
         shown.append(explained(inline(tmp_path, {}), "box"))
     assert ["strategy  ibs" in text for text in shown] == [False, True, False, False]

@@ -1,4 +1,4 @@
-"""Strategies of all kinds at once, and what happens where one cannot run."""
+"""Strategies of all kinds at once, and a strategy that cannot run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from fishweir.errors import QueryError
 from tests.papers.strategies.support import Execute, Publish, explained, inline, play
 
-ASKED = {"joins": "sequential", "selections": "ibs", "window-joins": "sj-join", "filters": "naive"}
+REQUESTED = {"joins": "sequential", "selections": "ibs", "window-joins": "sj-join", "filters": "naive"}
 SCRIPT = """create stream R (a double, b double); create stream S (c double);
 create stream News; create stream Posts;
 create query box as select * from R where a > 1 and b > 1;
@@ -36,13 +36,13 @@ SHOWN = {
 def test_all_kinds_at_once(tmp_path: Path) -> None:
     expected = play(inline(tmp_path / "default", {}), HISTORY)
     assert sorted(result["query"] for result in expected) == sorted(SHOWN)
-    assert play(inline(tmp_path / "asked", ASKED), HISTORY) == expected
+    assert play(inline(tmp_path / "requested", REQUESTED), HISTORY) == expected
     for query, line in SHOWN.items():
-        assert line in explained(inline(tmp_path / "asked", {}), query)
+        assert line in explained(inline(tmp_path / "requested", {}), query)
         assert line not in explained(inline(tmp_path / "default", {}), query)
 
 
-def test_without_duckdb_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_duckdb_the_error_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(QueryError, match=r"joins=mmqjp needs DuckDB: pip install 'fishweir\[bench\]'"):
         play(inline(tmp_path, {"joins": "mmqjp"}), HISTORY)

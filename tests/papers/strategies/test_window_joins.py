@@ -24,7 +24,7 @@ COLUMNS = {"R": ["a", "b"], "S": ["c", "d"]}
 
 
 def query(rng: random.Random) -> str:
-    """Comparisons, ranges on either side; now and then what the paper does not have."""
+    """Comparisons and ranges on either side, sometimes with conditions that the paper does not support."""
     left, right = rng.choice([("R", "S"), ("R", "S"), ("R", "S"), ("S", "R"), ("R", "R")])
 
     def column(stream: str) -> str:
@@ -71,19 +71,19 @@ def history(seed: int) -> list[Event]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(1, 5))
-def test_results_are_those_of_the_default(name: str, seed: int, tmp_path: Path) -> None:
+def test_results_match_the_default(name: str, seed: int, tmp_path: Path) -> None:
     expected = play(inline(tmp_path / "default", {}), history(seed))
     assert expected
     assert play(inline(tmp_path / name, {"window-joins": name}, parallelism=1 + seed % 3), history(seed)) == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_retained_serves_every_strategy(name: str, tmp_path: Path) -> None:
+def test_retained_state_serves_every_strategy(name: str, tmp_path: Path) -> None:
     """The home is opened with the default, twice with the strategy, and with the default again."""
     less = "create query less as select * from R [range 9] as l, S [range 9] as r where l.a < r.c and l.b > 1;"
     play(inline(tmp_path, {}), [Execute(STREAMS + less), Publish("R", [{"a": 1.0, "b": 2}], [1.0])])
-    for number, asked in enumerate(({"window-joins": name}, {"window-joins": name}, {}), 1):
-        found = play(inline(tmp_path, asked), [Publish("S", [{"c": 2.0}], [1.0 + number])])
+    for number, requested in enumerate(({"window-joins": name}, {"window-joins": name}, {}), 1):
+        found = play(inline(tmp_path, requested), [Publish("S", [{"c": 2.0}], [1.0 + number])])
         assert len(found) == number
     found = play(inline(tmp_path, {}), [Publish("R", [{"a": 0.0, "b": 2}], [5.0])])
     assert len(found) == 6, "three tuples of S are retained, two of them by the strategy"
@@ -91,26 +91,26 @@ def test_what_is_retained_serves_every_strategy(name: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_document_may_have_some_attributes_only(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the strategy had not taken joins by equality when the document came."""
+    """As if the strategy had not taken joins by equality when the document arrived."""
 
     def by_order(table: JoinTable) -> bool:
         return is_published(table) and not any(edge.is_equality for edge in table.template.edges)
 
     both = """create query less as select * from R [range 9] as l, S [range 9] as r where l.a < r.c;
     create query same as select * from R [range 9] as l, S [range 9] as r where l.name = r.name and l.a < r.c;"""
-    asked = inline(tmp_path, {"window-joins": name})
+    requested = inline(tmp_path, {"window-joins": name})
     with monkeypatch.context() as patched:
         patched.setattr(window_joins, "is_published", by_order)
-        play(asked, [Execute(STREAMS + both), Publish("R", [{"a": 1.0, "name": "x"}], [1.0])])
+        play(requested, [Execute(STREAMS + both), Publish("R", [{"a": 1.0, "name": "x"}], [1.0])])
     play(inline(tmp_path, {}), [Publish("S", [{"c": 0.0, "name": "y"}], [2.0])])
-    found = play(asked, [Publish("S", [{"c": 2.0, "name": "x"}], [3.0])])
+    found = play(requested, [Publish("S", [{"c": 2.0, "name": "x"}], [3.0])])
     assert [result["query"] for result in found] == ["less", "same"]
     assert f"decided   by the strategy {name}" in explained(inline(tmp_path, {}), "same")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_count_all_documents_of_the_stream(name: str, tmp_path: Path) -> None:
-    """Those without the columns too, those that came with the default, those that came before any had the columns."""
+    """Also documents without the columns, from before the strategy, and from before any document had the columns."""
     last = "create query last as select * from R [rows 2] as l, S [rows 2] as r where l.a = r.c;"
     empty, one, other = [{"name": "x"}], [{"a": 1.0}], [{"c": 1.0}]
     parts: list[list[Event]] = [
@@ -119,15 +119,15 @@ def test_rows_count_all_documents_of_the_stream(name: str, tmp_path: Path) -> No
         [Publish("R", one, [6.5]), Publish("S", other, [8.0]), Publish("S", other, [6.0]), Publish("R", empty, [9.0])],
     ]
     found = [
-        [result["documents"] for result in play(inline(tmp_path, asked), part)]
-        for asked, part in zip(({}, {"window-joins": name}, {"window-joins": name}), parts, strict=True)
+        [result["documents"] for result in play(inline(tmp_path, requested), part)]
+        for requested, part in zip(({}, {"window-joins": name}, {"window-joins": name}), parts, strict=True)
     ]
     assert found == [[], [], [["R-4", "S-1"], ["R-4", "S-2"], ["S-3", "R-4"]]]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_explain_says_which_ran(name: str, tmp_path: Path) -> None:
-    """Unequal values are left to the default, and rows of a stream that is joined with itself."""
+def test_explain_shows_the_strategy(name: str, tmp_path: Path) -> None:
+    """Inequality, and windows of rows in a self-join, are left to the default."""
     which = {
         "less": ("select * from R [range 9] as l, S [range 9] as r where l.a < r.c and l.b > 1", True),
         "same": ("select * from R [rows 9] as l, S [range 9] as r where l.name = r.name", True),
@@ -147,7 +147,7 @@ WINDOWS = st.sampled_from(["range 0", "range 2", "range 5", "range unbounded", "
 
 @st.composite
 def published(draw: st.DrawFn) -> tuple[object, object]:
-    """Joins as the paper has them."""
+    """Joins that the paper supports."""
     parts = [f"l.{draw(COLUMN)} {draw(OPERATORS)} r.{draw(COLUMN)}" for _ in range(draw(st.integers(1, 2)))]
     ranges = st.tuples(st.sampled_from("lr"), COLUMN, OPERATORS, st.sampled_from([0, 1, 2]))
     parts += [f"{side}.{column} {op} {value}" for side, column, op, value in draw(st.lists(ranges, max_size=2))]
@@ -161,9 +161,11 @@ def published(draw: st.DrawFn) -> tuple[object, object]:
 @st.examples(30)
 @given(some=st.lists(published(), min_size=1, max_size=6), stream=streams(12), parts=st.sampled_from([1, 3]))
 def test_runs_equal_oracle(name: str, some: list[object], stream: tuple[list[object], list[int]], parts: int) -> None:
-    """Texts that are no numbers and NULL among the values; what windows do not hold any more is dropped."""
-    docs, asked = parsed(stream[0]), named_strategies({"window-joins": name})
+    """The values include texts that are not numbers and NULL; documents outside all windows are dropped."""
+    docs, requested = parsed(stream[0]), named_strategies({"window-joins": name})
     batches = batches_of(docs, stream[1])
-    assert joined(some, batches, parts, asked=asked) == expected(some, docs)
-    dropping = joined(some, batches, asked=asked, merge=lambda s, runs: [s.merged(runs, what_is_needed(s, runs))])
+    assert joined(some, batches, parts, requested=requested) == expected(some, docs)
+    dropping = joined(
+        some, batches, requested=requested, merge=lambda s, runs: [s.merged(runs, what_is_needed(s, runs))]
+    )
     assert dropping == expected(some, docs)

@@ -34,7 +34,7 @@ WINDOWS = [
 
 
 def drawn_queries(draw: np.random.Generator, attributes: tuple[int, int]) -> JoinQueries:
-    """Most ranges hold much, few comparisons occur in many queries, so that there are results to differ in."""
+    """Most ranges are wide, and many queries share few comparisons, so that there are many results."""
     count = int(draw.integers(1, 9))
     sides = []
     for number in attributes:
@@ -74,7 +74,7 @@ def works(draw: st.DrawFn, late: bool = True) -> Work:
 
 
 def sample_queries(count: int, seed: int, rows: object = ALL_ROWS, seconds: object = INF) -> JoinQueries:
-    """Two attributes a side, one range on each, one comparison of the first ones."""
+    """Two attributes per side, one range on each, one comparison of the first attributes."""
     draw = np.random.default_rng(seed)
     least = np.sort(draw.random((2, count, 2, 2)), axis=3)
     sides = [Boxes.from_ranges(side[:, :, 0], side[:, :, 1]) for side in least]

@@ -1,4 +1,4 @@
-"""Every strategy gives the naive join's triples: NULLs, equal and late times, both orders, all kinds of windows."""
+"""Every strategy agrees with the naive join: NULLs, equal and late times, both orders, all kinds of windows."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def test_strategies_equal_the_naive_join(name: str, work: Work):
 @pytest.mark.parametrize("name", ["sj-join", "ibs-js"])
 @given(work=works(late=False))
 @st.examples(30)
-def test_batches_do_not_matter_in_order_of_time(name: str, work: Work):
-    """All in one batch, or as they come: batches never split the tuples of one time."""
+def test_the_division_into_batches_does_not_matter(name: str, work: Work):
+    """All in one batch, or in several: batches never split tuples of equal times."""
     join, at_once = MAKERS[name](work.queries), MAKERS[name](work.queries)
     found = [triple for batch in work.batches for triple in listed(join.process_both(*batch))]
     whole = [
@@ -93,7 +93,7 @@ def test_rows_count_tuples_that_do_not_match(name: str):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_state_stays_flat(name: str):
+def test_state_stays_bounded(name: str):
     queries = sample_queries(20, 5, seconds=np.tile([[30.0, 10.0]], (20, 1)))
     join, draw = MAKERS[name](queries), np.random.default_rng(1)
     sizes, capacities = [], []
@@ -126,8 +126,8 @@ def test_larger_sets_agree_with_each_other(name: str):
 @pytest.mark.parametrize("name", ["sj-join", "ibs-js"])
 @given(work=works())
 @st.examples(30)
-def test_restored_state_goes_on(name: str, work: Work):
-    """A join that is taken up anew before each batch gives what the uninterrupted one does."""
+def test_restored_state_continues(name: str, work: Work):
+    """A join that is restored before each batch agrees with the uninterrupted one."""
     join, other = MAKERS[name](work.queries), MAKERS[name](work.queries)
     for left, right in work.batches:
         state, other = other.state(), MAKERS[name](work.queries)
@@ -135,7 +135,7 @@ def test_restored_state_goes_on(name: str, work: Work):
         assert listed(other.process_both(left, right)) == listed(join.process_both(left, right))
 
 
-def test_what_is_no_batch_is_refused():
+def test_invalid_batches_are_refused():
     join = SJJoin(one_query())
     with pytest.raises(ValueError, match="shape"):
         join.process(LEFT, [0.0], [[1.0, 2.0]])

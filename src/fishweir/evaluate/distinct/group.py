@@ -55,7 +55,7 @@ class DistinctGroup:
 
     @property
     def class_key(self) -> np.uint64:
-        """A key that is equal for all groups whose firsts wait for the same streams."""
+        """A key shared by all groups whose firsts depend on the watermarks of the same streams."""
         shown = "\n".join(sorted(map(str, self.sources)))
         return np.uint64(hash_texts(pa.array([shown], pa.large_string()))[0])
 

@@ -14,7 +14,18 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.distinct.group import DistinctGroup
 from fishweir.evaluate.distinct.stage import DistinctOperator, DistinctStage
 from fishweir.evaluate.distinct.state import state_from_arrays
-from fishweir.evaluate.group import Bundle, Described, Explained, Group, Kind, Placed, Stage, State, Strategy, bundled
+from fishweir.evaluate.group import (
+    Bundle,
+    ExplainContext,
+    Group,
+    GroupSummary,
+    Kind,
+    PlacedBundle,
+    Stage,
+    State,
+    Strategy,
+    to_bundles,
+)
 from fishweir.evaluate.query_rows import QueryRow
 from fishweir.evaluate.select.filter_kind import Filters
 from fishweir.evaluate.select.kind import Selections
@@ -58,16 +69,16 @@ class DistinctKind(Kind):
     def read_state(self, arrays: Mapping[str, Any]) -> State:
         return state_from_arrays(arrays)
 
-    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: Explained) -> list[str]:
+    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: ExplainContext) -> list[str]:
         kind = template.inner.kind
-        own = replace(about, bundles=[one for placed in about.bundles for one in selecting(placed, kind)])
+        own = replace(about, bundles=[one for placed in about.bundles for one in inner_bundles(placed, kind)])
         lines = INNER[kind].explain(number, template.inner, constants, own)
-        return [*lines, f"  distinct  {template.distinct}, by the order of arrival"]
+        return [*lines, f"  distinct  {template.distinct}, in arrival order"]
 
-    def describe(self, bundles: Sequence[Placed]) -> tuple[list[Described], list[str]]:
-        described, lines = list[Described](), list[str]()
+    def describe(self, bundles: Sequence[PlacedBundle]) -> tuple[list[GroupSummary], list[str]]:
+        described, lines = list[GroupSummary](), list[str]()
         for name, kind in INNER.items():
-            some, more = kind.describe([one for placed in bundles for one in selecting(placed, name)])
+            some, more = kind.describe([one for placed in bundles for one in inner_bundles(placed, name)])
             described += some
             lines += more
         return described, lines
@@ -81,18 +92,20 @@ class FirstOfEach(Strategy):
     def take(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
         if not groups:
             return []
-        inner = bundled({place: group.inner for place, group in groups.items()}, SELECTING, statistics)
+        inner = to_bundles({place: group.inner for place, group in groups.items()}, SELECTING, statistics)
         arrays = {f"{i}:{name}": array for i, one in enumerate(inner) for name, array in one.arrays.items()}
         return [self.bundle(groups, json.dumps([one.header() for one in inner]), arrays)]
 
-    def operator(self, placed: Placed) -> DistinctOperator:
+    def operator(self, placed: PlacedBundle) -> DistinctOperator:
         rules = {rule.name: rule for rule in SELECTING}
-        inner = [(kind, rules[one.bundle.strategy].operator(one)) for kind in INNER for one in selecting(placed, kind)]
+        inner = [
+            (kind, rules[one.bundle.strategy].operator(one)) for kind in INNER for one in inner_bundles(placed, kind)
+        ]
         groups: Any = dict(zip(placed.bundle.groups, placed.groups, strict=True))
         return DistinctOperator(placed.segment, groups, inner)
 
 
-def selecting(placed: Placed, kind: str) -> list[Placed]:
+def inner_bundles(placed: PlacedBundle, kind: str) -> list[PlacedBundle]:
     """The bundles of inner groups of one kind."""
     groups: dict[int, Any] = dict(zip(placed.bundle.groups, placed.groups, strict=True))
     found = []
@@ -101,5 +114,5 @@ def selecting(placed: Placed, kind: str) -> list[Placed]:
         bundle = Bundle.read(one, {name.partition(":")[2]: array for name, array in own.items()})
         inner = tuple(groups[place].inner for place in bundle.groups)
         if inner[0].kind == kind:
-            found.append(Placed(placed.segment, bundle, inner))
+            found.append(PlacedBundle(placed.segment, bundle, inner))
     return found

@@ -41,7 +41,7 @@ class DistinctOperator:
 
     segment: str
     groups: Mapping[int, DistinctGroup]
-    selecting: Sequence[tuple[str, Any]]
+    inner_bundles: Sequence[tuple[str, Any]]
 
 
 class DistinctStage(Stage):
@@ -51,7 +51,7 @@ class DistinctStage(Stage):
         self.groups = {(one.segment, place): group for one in operators for place, group in one.groups.items()}
         by_kind: dict[str, list[Any]] = defaultdict(list)
         for one in operators:
-            for kind, operator in one.selecting:
+            for kind, operator in one.inner_bundles:
                 by_kind[kind].append(operator)
         self.inner = [kinds[kind].stage(own) for kind, own in by_kind.items()]
         self.sources = {group.source for group in self.groups.values()}
@@ -101,7 +101,7 @@ class DistinctStage(Stage):
         return NeededFirsts(reached, used)
 
     def merged(self, states: Sequence[Any], needed: Any = None) -> DistinctState:
-        """Without `needed`, the states belong to one micro-batch whose candidates are still undecided."""
+        """Without `needed`, the states are those of one micro-batch whose candidates have not been probed yet."""
         firsts = joined_firsts([state.firsts for state in states])
         if needed is None:
             return DistinctState(joined_candidates([state.candidates for state in states]), firsts)
@@ -110,7 +110,7 @@ class DistinctStage(Stage):
 
 @dataclass(frozen=True)
 class NeededFirsts:
-    """By class of queries, the time that the streams have reached. A first is needed if it matters until then or later.
+    """By class of queries, the watermark of their streams. A first is needed if it matters until then or later.
     Candidates are not needed."""
 
     reached: Mapping[int, float]

@@ -53,13 +53,13 @@ class AtomGroup:
     def _checked(self, values: PathTable, rows: Ints, positions: Ints) -> tuple[Ints, Ints]:
         """The pairs that hold, after checking those for which the index is not exact."""
         assert self.unsure is not None, "else there is nothing to check"
-        doubtful = np.flatnonzero(self.unsure[positions])
-        if not len(doubtful):
+        inexact = np.flatnonzero(self.unsure[positions])
+        if not len(inexact):
             return rows, positions
         condition = find_condition(self.signature.op)
         assert condition is not None, "comparisons are exact"
-        fine = texts_hold(condition, values, rows[doubtful], take(self.constants, positions[doubtful]))
-        keep = np.delete(np.arange(len(rows)), doubtful[~fine])
+        hold = texts_hold(condition, values, rows[inexact], take(self.constants, positions[inexact]))
+        keep = np.delete(np.arange(len(rows)), inexact[~hold])
         return rows[keep], positions[keep]
 
     @cached_property

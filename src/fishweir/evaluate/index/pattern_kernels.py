@@ -26,7 +26,7 @@ def whole_key(codes: Ints, start: int, end: int) -> int:
 
 @kernel
 def literal_keys(codes: Ints, starts: Ints) -> tuple[Ints, Ints]:
-    """All candidate keys of the patterns, and the pattern of each key."""
+    """All candidate keys of the patterns, and the pattern of each."""
     keys, owner, count = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64), 0
     for text in range(len(starts) - 1):
         start, end = starts[text], starts[text + 1]

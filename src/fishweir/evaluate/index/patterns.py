@@ -51,7 +51,7 @@ class Style(NamedTuple):
     after: bool = False
 
 
-class Coded(NamedTuple):
+class CodedTexts(NamedTuple):
     """Texts as character classes, each between START and END."""
 
     codes: Ints
@@ -66,14 +66,14 @@ def _characters(texts: list[str], before: int = 1, after: int = 1) -> tuple[NDAr
     return plain, np.append(0, np.cumsum(lengths)).astype(np.int64)
 
 
-def to_codes(texts: list[str], folded: bool = False) -> Coded:
+def to_codes(texts: list[str], folded: bool = False) -> CodedTexts:
     plain, starts = _characters(texts)
     codes = (classes()[plain] if folded else plain).astype(np.int64)
     codes[starts[:-1]], codes[starts[1:] - 1] = START, END
-    return Coded(codes, starts)
+    return CodedTexts(codes, starts)
 
 
-def pattern_codes(patterns: list[str], style: Style) -> Coded:
+def pattern_codes(patterns: list[str], style: Style) -> CodedTexts:
     plain, starts = _characters(patterns, 1 + style.before, 1 + style.after)
     codes = (classes()[plain] if style.folded else plain).astype(np.int64)
     if style.wild:
@@ -83,13 +83,13 @@ def pattern_codes(patterns: list[str], style: Style) -> Coded:
     if style.after:
         codes[starts[1:] - 2] = ANY_TEXT
     codes[starts[:-1]], codes[starts[1:] - 1] = START, END
-    return Coded(codes, starts)
+    return CodedTexts(codes, starts)
 
 
-class Listed(NamedTuple):
+class KeyTable(NamedTuple):
     """The distinct keys in a hash table. The patterns `listed[lists[i]:lists[i+1]]` are listed under key i."""
 
-    patterns: Coded
+    patterns: CodedTexts
     keys: Ints
     slots: Ints
     lists: Ints
@@ -109,7 +109,7 @@ class Patterns:
         return distinct_constants(self.constants)
 
     @cached_property
-    def listed(self) -> Listed:
+    def listed(self) -> KeyTable:
         patterns = pattern_codes(self._distinct[0].to_pylist(), self.style)
         keys, owner = literal_keys(*patterns)
         _, number, counts = np.unique(keys, return_inverse=True, return_counts=True)
@@ -121,7 +121,7 @@ class Patterns:
         by_key = by_key[chosen[by_key] != NO_KEY]
         distinct, lists = np.unique(chosen[by_key], return_index=True)
         lists = np.append(lists, len(by_key)).astype(np.int64)
-        return Listed(patterns, distinct, hash_slots(distinct), lists, by_key, np.flatnonzero(chosen == NO_KEY))
+        return KeyTable(patterns, distinct, hash_slots(distinct), lists, by_key, np.flatnonzero(chosen == NO_KEY))
 
     def look_up(self, values: PathTable) -> Slices:
         coded, order, ends = values.once(_folded_values if self.style.folded else _plain_values)
@@ -133,13 +133,13 @@ class Patterns:
         return slices(order[at], starts[pattern[pair]], starts[pattern[pair] + 1])
 
 
-def _plain_values(values: PathTable) -> tuple[Coded, Ints, Ints]:
+def _plain_values(values: PathTable) -> tuple[CodedTexts, Ints, Ints]:
     """The distinct values as character codes, and the rows of each."""
     texts, order, ends = values.once(distinct_values)
     return to_codes(texts.to_pylist()), order, ends
 
 
-def _folded_values(values: PathTable) -> tuple[Coded, Ints, Ints]:
+def _folded_values(values: PathTable) -> tuple[CodedTexts, Ints, Ints]:
     texts, order, ends = values.once(distinct_values)
     return to_codes(texts.to_pylist(), folded=True), order, ends
 

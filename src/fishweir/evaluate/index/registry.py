@@ -55,8 +55,8 @@ class IndexFactory:
     unsure: Callable[[Column], Bools] | None = None
     """The constants whose hits must be checked; None if the index is exact."""
     holds: Callable[[PathTable, Ints, Column], Bools] | None = None
-    """Evaluates the condition on rows of the values and their constants; if None, each pair is tested by its
-    meaning."""
+    """Evaluates the condition on rows of the values and their constants; if None, each pair is evaluated
+    individually."""
     selectivities: Callable[[Column, PathStatistics], Floats] | None = None
     """The share of values that satisfy each constant; if None, the condition's own estimate is used."""
     sieve: Sieve | None = None

@@ -31,7 +31,7 @@ ASKS, ANY_WORDS, ANYTHING = 0, 1, 2
 """What a constant requires: words in common, a value with at least one word, or nothing."""
 
 
-class Inverted(NamedTuple):
+class InvertedIndex(NamedTuple):
     """Constant i has the words `words[starts[i]:starts[i+1]]`, rarest first. Word w lists
     `listed[lists[w]:lists[w+1]]`. `vocabulary` finds the position of a text, and `numbers` the number of its word."""
 
@@ -84,7 +84,7 @@ class Similar:
         return int(free), int(anything)
 
     @cached_property
-    def inverted(self) -> Inverted:
+    def inverted(self) -> InvertedIndex:
         shares, wanted = self._parts
         flat = pa.array([word for some in wanted for word in sorted(some)], pa.large_string()).dictionary_encode()
         lengths = np.array([len(some) for some in wanted], dtype=np.int64)
@@ -100,7 +100,7 @@ class Similar:
         lists = np.searchsorted(numbers[kept][by_word], np.arange(len(counts) + 1)).astype(np.int64)
         order = Equal.order(flat.dictionary)
         vocabulary = Equal.build(flat.dictionary.take(pa.array(order)))
-        return Inverted(vocabulary, order.astype(np.int64), starts, numbers, lists, owner[kept][by_word])
+        return InvertedIndex(vocabulary, order.astype(np.int64), starts, numbers, lists, owner[kept][by_word])
 
     def look_up(self, values: PathTable) -> Slices:
         shares, starts, size = self._parts[0], self._distinct[1], len(self.constants)

@@ -50,14 +50,14 @@ class Entry:
     """The cached answers for one S: the anchor's tables that S contains, their queries by order in time (on demand),
     and the tables that must be verified."""
 
-    def __init__(self, sets: EdgeSets, anchor: int, sure: NDArray[np.bool_], doubtful: tuple[int, ...]) -> None:
-        self.sets, self.anchor, self.sure, self.doubtful = sets, anchor, sure, doubtful
+    def __init__(self, sets: EdgeSets, anchor: int, decided: NDArray[np.bool_], undecided: tuple[int, ...]) -> None:
+        self.sets, self.anchor, self.decided, self.undecided = sets, anchor, decided, undecided
         self._orders: dict[int, Contained] = {}
 
     def contained(self, order: int) -> Contained:
         if order not in self._orders:
             every, table = self.sets.listed(self.anchor, order)
-            chosen = np.flatnonzero(self.sure[table])
+            chosen = np.flatnonzero(self.decided[table])
             self._orders[order] = Contained(every.members[chosen], every.reaches[chosen])
         return self._orders[order]
 
@@ -157,8 +157,8 @@ class EdgeSets:
         group = self.by_anchor[anchor]
         inside = ((self.masks[group] & ~holding) == 0).all(axis=1)
         several = [(reads[group] & own) != 0 for reads, own in zip(self.reads, (left, right), strict=True)]
-        doubtful = several[0].any(axis=1) | several[1].any(axis=1)
-        return Entry(self, anchor, inside & ~doubtful, tuple(group[inside & doubtful].tolist()))
+        undecided = several[0].any(axis=1) | several[1].any(axis=1)
+        return Entry(self, anchor, inside & ~undecided, tuple(group[inside & undecided].tolist()))
 
     def listed(self, anchor: int, order: int) -> tuple[Contained, Ints]:
         """All queries of an anchor for one order in time, and the position of each query's table in its group."""

@@ -8,7 +8,7 @@ from typing import Any
 from fishweir.algebra.joins import JoinTemplate
 from fishweir.algebra.nodes import Constant
 from fishweir.algebra.normal import dotted
-from fishweir.evaluate.group import Described, Explained, Placed
+from fishweir.evaluate.group import ExplainContext, GroupSummary, PlacedBundle
 from fishweir.evaluate.join.annotations.explain import explain_feeds
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.placement import costs, is_counted, is_movable
@@ -18,10 +18,12 @@ from fishweir.evaluate.statistics import PathStatistics, Statistics, path_key
 from fishweir.evaluate.witnesses.explain import explain_reached
 
 
-def explain_join(number: int, template: JoinTemplate, constants: Sequence[Constant], about: Explained) -> list[str]:
+def explain_join(
+    number: int, template: JoinTemplate, constants: Sequence[Constant], about: ExplainContext
+) -> list[str]:
     placed = [(bundle, table) for bundle in about.bundles for table in bundle.groups]
     mine = ((b, t) for b, t in placed if t.template == template and number in t.numbers)  # type: ignore[attr-defined]
-    found: tuple[Placed, Any] | None = next(mine, None)
+    found: tuple[PlacedBundle, Any] | None = next(mine, None)
     lines = [*(explain_feeds(template, constants) if template.collects else _patterns(template))]
     if found is None or about.dropped is not None:
         return [*lines, f"  dropped   by change {about.dropped}"]
@@ -51,13 +53,13 @@ def _seen(template: JoinTemplate) -> str:
 HOW = {
     "edge-sets": "by the set of equal values of a pair, looked up once per set",
     "shapes": "by a hash join of its shape, over all its equalities together",
-    "rows": "row by row: constants, comparisons or columns in addition to the equalities",
-    "mjoin": "side by side from each new document: equal values first, else what leaves fewest",
-    "windows": "item by item, with all that its windows hold",
+    "rows": "row by row: by constants, comparisons or columns in addition to equalities",
+    "mjoin": "side by side, starting from each new document: by equal values first, else by the most selective lookup",
+    "windows": "item by item, with all items in its windows",
 }
 
 
-def _decided(placed: Placed, table: Any, statistics: Statistics) -> list[str]:
+def _decided(placed: PlacedBundle, table: Any, statistics: Statistics) -> list[str]:
     strategy, lines = placed.bundle.strategy, list[str]()
     if strategy == "shapes":
         lines.append(_by_shape(placed, table, statistics))
@@ -71,13 +73,13 @@ def _decided(placed: Placed, table: Any, statistics: Statistics) -> list[str]:
     return [*lines, _placement(table, statistics)]
 
 
-def describe_joins(bundles: Sequence[Placed]) -> list[Described]:
+def describe_joins(bundles: Sequence[PlacedBundle]) -> list[GroupSummary]:
     groups: dict[str, list[Any]] = {}
     for placed in bundles:
         table: Any
         for table in placed.groups:
             groups.setdefault(table.template.signature, []).append(table)
-    return [Described(sum(t.size for t in some), signature, _sizes(some)) for signature, some in groups.items()]
+    return [GroupSummary(sum(t.size for t in some), signature, _sizes(some)) for signature, some in groups.items()]
 
 
 def _placement(table: JoinTable, statistics: Statistics) -> str:
@@ -87,16 +89,16 @@ def _placement(table: JoinTable, statistics: Statistics) -> str:
         return f"    constants {where}: not all of them can be checked on pairs"
     cost = costs(table.template, table.anchor, table.columns, statistics)
     by = "statistics" if is_counted(table.template, table.anchor, statistics) else "operator"
-    return f"    constants {where} (steps a document, by {by}: {cost.below:,.1f} below, {cost.above:,.1f} above)"
+    return f"    constants {where} (steps per document, by {by}: {cost.below:,.1f} below, {cost.above:,.1f} above)"
 
 
 def _sizes(group: Sequence[Any]) -> list[str]:
     shapes = len({table.template for table in group})
     template = group[0].template
     kept = ("values", "pair") if template.is_of_two else ("rows", "combination")
-    shared = f"the walk of the document, the retained {kept[0]}, one look-up per value, one row per {kept[1]}"
+    shared = f"the walk of the document, the retained {kept[0]}, one lookup per value, one row per {kept[1]}"
     if template.collects:
-        shared = "the walk of the item, the filters of its source, the windows' values, one look-up per value"
+        shared = "the walk of the item, the filters of its source, the windows' values, one lookup per value"
     return [
         f"    size      queries: {sum(table.size for table in group):,}, shapes: {shapes:,}",
         f"    shared    {shared}",
@@ -112,7 +114,7 @@ def _window(template: JoinTemplate, constants: Sequence[Constant]) -> str:
     )
 
 
-def _by_shape(placed: Placed, table: JoinTable, statistics: Statistics) -> str:
+def _by_shape(placed: PlacedBundle, table: JoinTable, statistics: Statistics) -> str:
     """Why the shape has its own hash join: the current estimate."""
     tables: dict[int, Any] = dict(enumerate(placed.groups))
     (shared,) = (
@@ -126,7 +128,7 @@ def _by_shape(placed: Placed, table: JoinTable, statistics: Statistics) -> str:
 def _anchor(table: JoinTable, statistics: Statistics) -> str:
     template = table.template
     if table.anchor < 0:
-        return "    chosen    no equality: all pairs within the window are looked at"
+        return "    chosen    no equality: all pairs within the window are scanned"
     edge = template.edges[table.anchor]
     ends = ((template.left, edge.left), (template.right, edge.right))
     known = [statistics.get(path_key(t.source, dotted(t.path(node))), PathStatistics()) for t, node in ends]

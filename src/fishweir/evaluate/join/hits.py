@@ -19,7 +19,7 @@ Kinds = NDArray[np.int32]
 
 
 @kernel
-def stretches(keys: Hashes, wanted: Hashes) -> tuple[Ints, Ints]:
+def key_ranges(keys: Hashes, wanted: Hashes) -> tuple[Ints, Ints]:
     """The start and end of each of the `wanted` keys among sorted keys."""
     lo, hi = np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.int64)
     for i in range(len(wanted)):

@@ -1,7 +1,7 @@
 """The kind of joins. Its groups are join tables, each with the queries of one join template with any number of sides.
 
-Some joins return combinations of documents, others are semi-joins that collect the matches of a document: a property of
-their template, by which the strategies take them."""
+Some joins return combinations of documents, others are semi-joins that collect the matches of a document. This is a
+property of their template, which determines the strategy."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fishweir.algebra.nodes import Constant
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import (
     Bundle,
-    Described,
     Drift,
-    Explained,
+    ExplainContext,
     Group,
+    GroupSummary,
     Kind,
-    Placed,
+    PlacedBundle,
     Stage,
     State,
     Strategy,
@@ -78,10 +78,10 @@ class JoinKind(Kind):
     ) -> Iterator[tuple[int, ...]]:
         return bound_nodes(template, constants, documents)
 
-    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: Explained) -> list[str]:
+    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: ExplainContext) -> list[str]:
         return explain_join(number, template, constants, about)
 
-    def describe(self, bundles: Sequence[Placed]) -> tuple[list[Described], list[str]]:
+    def describe(self, bundles: Sequence[PlacedBundle]) -> tuple[list[GroupSummary], list[str]]:
         return describe_joins(bundles), []
 
 
@@ -95,7 +95,7 @@ class ByShape(Strategy):
         taken = cheaper_by_shape(plain, statistics)
         return [self.bundle(taken)] if taken else []
 
-    def operator(self, placed: Placed) -> ShapeJoins:
+    def operator(self, placed: PlacedBundle) -> ShapeJoins:
         return ShapeJoins(placed.groups)  # type: ignore[arg-type]
 
 
@@ -108,7 +108,7 @@ class ByEdgeSets(Strategy):
         plain = [place for place, table in groups.items() if table.is_plain]
         return [self.bundle(plain)] if plain else []
 
-    def operator(self, placed: Placed) -> EdgeSetJoins:
+    def operator(self, placed: PlacedBundle) -> EdgeSetJoins:
         return EdgeSetJoins(placed.groups)  # type: ignore[arg-type]
 
 
@@ -124,7 +124,7 @@ class ByRows(Strategy):
                 signatures[join_signature(table)].append(place)
         return [self.bundle(places) for places in signatures.values()]
 
-    def operator(self, placed: Placed) -> JoinsByRows:
+    def operator(self, placed: PlacedBundle) -> JoinsByRows:
         return JoinsByRows(placed.groups)  # type: ignore[arg-type]
 
 
@@ -136,7 +136,7 @@ class ByMultiwayJoin(Strategy):
     def take(self, groups: Mapping[int, JoinTable], statistics: Statistics) -> list[Bundle]:
         return [self.bundle([place]) for place, table in groups.items() if not table.template.collects]
 
-    def operator(self, placed: Placed) -> MultiwayJoins:
+    def operator(self, placed: PlacedBundle) -> MultiwayJoins:
         return MultiwayJoins(placed.groups)  # type: ignore[arg-type]
 
 
@@ -149,5 +149,5 @@ class ByWindows(Strategy):
     def take(self, groups: Mapping[int, JoinTable], statistics: Statistics) -> list[Bundle]:
         return [self.bundle(groups)] if groups else []
 
-    def operator(self, placed: Placed) -> AnnotationJoins:
+    def operator(self, placed: PlacedBundle) -> AnnotationJoins:
         return AnnotationJoins(placed.groups)  # type: ignore[arg-type]

@@ -38,7 +38,7 @@ from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 RUNS_AT_ONCE = 8
-"""The number of runs up to which a kernel looks up rows in all of them in less time than merging them takes."""
+"""The number of runs up to which looking up rows in each of them is cheaper than merging them."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class ProbeOrder(Enum):
 
     ANY = "any"
     ARRIVAL = "arrival"
-    """Arrival order: a document joins what is there when it arrives."""
+    """Arrival order: a document joins the documents that are present when it arrives."""
     ARRIVAL_AND_TIME = "arrival and time"
     """Arrival order, where a document is never in one block with a newer one that arrived before it. Windows of rows
     are evaluated for old documents too."""
@@ -89,7 +89,7 @@ class JoinOperator(Protocol):
 
     @property
     def runs_at_once(self) -> int:
-        """The number of runs that it takes about as fast as one."""
+        """The number of runs that it probes about as fast as one."""
 
     @property
     def order(self) -> ProbeOrder: ...

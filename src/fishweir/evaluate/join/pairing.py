@@ -22,7 +22,7 @@ from fishweir.evaluate.join.pairs import SetPairs
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.probing import Joined
 from fishweir.evaluate.join.state import Run
-from fishweir.evaluate.join.superseded import Superseded
+from fishweir.evaluate.join.superseded import SupersededRows
 
 NO_RANKS = Ranks([])
 SMALL, AT_ONCE = 1 << 16, 64
@@ -37,7 +37,7 @@ class PairBlock:
     The document of a row is the right one of its pairs if `by_right`, else the left one. `partners`, of one stream, are
     the others. `since` is the version of the catalog when the first of the two arrived: a query registered after that
     does not see the pair. `nodes` are the nodes of the left side, then of the right, of rows with one partner each.
-    Without `nodes`, each document binds them just once.
+    Without `nodes`, each document binds each node exactly once.
     """
 
     by_right: bool
@@ -152,7 +152,7 @@ class RunContext:
     def __init__(self, runs: Sequence[Run], counts_rows: bool = True) -> None:
         """`counts_rows` says whether any window counts rows."""
         self.runs, self.counts_rows = tuple(runs), counts_rows
-        self.superseded = Superseded(runs)
+        self.superseded = SupersededRows(runs)
         self.passed_on = any(run.passed_on for run in runs)
 
     @cached_property

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER, Contained, EdgeSets, Entry
-from fishweir.evaluate.join.hits import by_kind, kinds_of_hits, stretches
+from fishweir.evaluate.join.hits import by_kind, key_ranges, kinds_of_hits
 from fishweir.evaluate.join.state import Hashes, Run, combine
 from fishweir.evaluate.join.value_views import View, least_common, pair_words, words_to_keys
 
@@ -26,7 +26,7 @@ PAIRS_AT_ONCE = 1 << 20
 @dataclass(frozen=True)
 class SetPairs:
     """Pairs of two runs with one set of queries: each satisfies the first `counts` queries of `contained`. Without
-    `nodes`, the pair of documents suffices: each binds what the queries read just once."""
+    `nodes`, each document binds each node that the queries read exactly once."""
 
     left: Run
     right: Run
@@ -36,7 +36,7 @@ class SetPairs:
     counts: Ints
     nodes: Ints | None = None
     by_right: bool = True
-    """Whether the pairs of one right document are contiguous, or else those of one left document."""
+    """Whether the pairs of each right document are contiguous; otherwise, those of each left document are."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _pair(
         _, once = np.unique(combine((place << 32 | documents).astype(np.uint64), hashes), return_index=True)
         once.sort()
         place, documents, hashes = place[once], documents[once], hashes[once]
-    lo, hi = stretches(probed.run.keys, combine(sets.keys[other][place], hashes))
+    lo, hi = key_ranges(probed.run.keys, combine(sets.keys[other][place], hashes))
     there = np.flatnonzero(hi > lo)
     probes = Probes(lo[there], hi[there], documents[there], anchors[place[there]], hashes[there])
     mine = (probes.hashes % np.uint64(parts)) == np.uint64(part)
@@ -210,7 +210,7 @@ def _with_queries(
     """Yields the queries of the pairs of each kind, which are contiguous."""
     for kind in np.flatnonzero(np.diff(starts)).tolist():
         entry, some = entries[kind // 3], slice(int(starts[kind]), int(starts[kind + 1]))
-        for table in entry.doubtful:
+        for table in entry.undecided:
             yield UnverifiedPairs(left, right, lefts[some], rights[some], table)
         contained = entry.contained(kind % 3)
         if not len(contained.members):

@@ -18,7 +18,7 @@ from fishweir.evaluate.join.state import Run
 
 Times = NDArray[np.float64]
 _NONE = 0, np.empty(0)
-"""A stream without documents that count."""
+"""Stands for a stream without counted documents."""
 
 
 class Ranks:
@@ -90,8 +90,8 @@ def arrival_blocks(
 ) -> list[list[NDArray[np.bool_]]]:
     """Divides the documents of some runs into blocks. Evaluating the blocks in order gives the same results as
     evaluating each document when it arrived. A document that arrives later stays in the same block as long as its time
-    is newer too, because then no window holds it. With `front`, the time of the newest document before these, it must
-    be newer than everything that arrived before it: windows are evaluated for old documents too."""
+    is newer too, because then no window contains it. With `front`, the time of the newest document before these, it
+    must be newer than everything that arrived before it: windows are evaluated for old documents too."""
     when, came = np.concatenate([np.empty(0), *times]), np.concatenate([np.empty(0), *arrivals])
     stamps, group = np.unique(came, return_inverse=True)
     oldest, newest = np.full(len(stamps), np.inf), np.full(len(stamps), -np.inf)

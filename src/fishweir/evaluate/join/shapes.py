@@ -15,7 +15,7 @@ import numpy as np
 
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER, Contained, EdgeSets, by_reach
-from fishweir.evaluate.join.hits import stretches
+from fishweir.evaluate.join.hits import key_ranges
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.operators import EdgeSetJoins
 from fishweir.evaluate.join.pairing import RunContext
@@ -66,7 +66,7 @@ class ShapeJoin:
             mine = keys % np.uint64(parts) == np.uint64(part)
             keys, documents = keys[mine], documents[mine]
         index, holders = self.index(other, 1 - int(right_is_new))
-        lo, hi = stretches(index, keys)
+        lo, hi = key_ranges(index, keys)
         for some in portions(hi - lo):
             probe, at = expand(lo[some], hi[some])
             ours, theirs = documents[some][probe], holders[at]

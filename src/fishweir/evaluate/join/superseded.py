@@ -32,7 +32,7 @@ def needed_versions(runs: Sequence[Run], kept: Sequence[NDArray[np.bool_]]) -> I
     return np.sort(places[needed])
 
 
-class Superseded:
+class SupersededRows:
     """The arrival of each row's next version. Built once per micro-batch and task."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
@@ -54,8 +54,8 @@ class Superseded:
         self._places, self._ends = places[by_place], arrivals[again + 1][by_place]
 
     def until(self, run: Run) -> NDArray[np.float64]:
-        """When each document of a run went out of force; infinity if it is in force."""
-        if id(run) not in self._until:  # it is kept with its times, so that no other run gets its id
+        """The time at which each document of a run was superseded; infinity if it is still in force."""
+        if id(run) not in self._until:  # the run is kept with its times, so that its id is not reused
             own = _place(run.streams, run.numbers)
             found = np.full(len(run), np.inf)
             if len(self._places):

@@ -1,5 +1,4 @@
-"""The variables (source and path) that joins keep of documents, and the paths that a side's documents are walked
-for."""
+"""The variables (source and path) whose values and nodes joins retain, and the paths to find in a side's documents."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ def key_of(text: str) -> int:
 
 
 def side_paths(template: Template, kept: Iterable[int], compared: Iterable[int]) -> dict[Path, bool]:
-    """The paths that a side's documents are walked for, each with a flag: whether its values are read."""
+    """The paths to find in a side's documents, each with a flag: whether its values are read."""
     found = template_paths(template)
     found |= {template.path(node): found.get(template.path(node), False) for node in kept}
     return found | {template.path(node): True for node in compared}

@@ -34,14 +34,14 @@ class SegmentEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Pieces in the order of their changes. They contain all queries up to the change `upto`."""
+    """Segments in the order of their changes. They contain all queries up to the change `upto`."""
 
     upto: int = 0
     pieces: tuple[SegmentEntry, ...] = ()
     name: str = ""
 
     def with_pieces(self, old: Sequence[SegmentEntry], new: SegmentEntry | None) -> Manifest | None:
-        """The list with one piece, or none, in place of some neighbours; None if these are no longer in force."""
+        """The list with some adjacent segments replaced by one or none; None if these are no longer in force."""
         at = next((i for i, piece in enumerate(self.pieces) if piece == old[0]), -1)
         if at < 0 or self.pieces[at : at + len(old)] != tuple(old):
             return None

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import dotted
-from fishweir.evaluate.group import Batch, Paths, Relaxed, Stage
+from fishweir.evaluate.group import Batch, Paths, RelaxedQueries, Stage
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.segments import Segment, read_segment, segment_path
@@ -29,7 +29,7 @@ from fishweir.evaluate.witnesses.turns import EVERYTHING, ElementTurns, Turns
 from fishweir.sealed import Stamp, stamp
 
 COUNTED = 256
-"""Number of paths whose statistics are taken in one chunk: counting must stay a small part of matching."""
+"""Number of paths whose values are counted in one chunk, so that counting stays a small part of matching."""
 
 
 class Plan:
@@ -91,7 +91,7 @@ class SourcePlan:
         self.shared.hold({**self.by_segment, **more})
         return self.shared.start(turns)
 
-    def relaxed(self, paths: frozenset[Path]) -> list[tuple[str, Relaxed]]:
+    def relaxed(self, paths: frozenset[Path]) -> list[tuple[str, RelaxedQueries]]:
         """The selections that have conditions at some paths, without these conditions, each with its segment."""
         return [one for stage in self.plan.stages.values() for one in stage.relaxed(self.sources, paths)]
 

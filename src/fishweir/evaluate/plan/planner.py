@@ -28,8 +28,8 @@ from fishweir.evaluate.plan.rebuild import (
     NONE,
     Drifts,
     InlineRebuilder,
-    Made,
     Rebuilder,
+    RebuildResult,
     Work,
     drifts_of,
     names_of,
@@ -54,7 +54,7 @@ ATTEMPTS = 3
 """Number of attempts at the same work until the catalog changes."""
 
 
-class Registered(Protocol):
+class PlannerCatalog(Protocol):
     """The planner's view of the catalog."""
 
     def planned(self, after: int, upto: int) -> Iterable[QueryRow]:
@@ -74,20 +74,20 @@ class Planner:
     def __init__(
         self,
         folder: Path,
-        registered: Registered,
-        asked: Sequence[Strategy] = (),
+        registered: PlannerCatalog,
+        requested: Sequence[Strategy] = (),
         rebuilder: Rebuilder | None = None,
     ) -> None:
-        """`asked` are strategies requested by name: they take every group that they can evaluate."""
-        self.folder, self.registered, self.asked = folder, registered, tuple(asked)
-        self.rebuilder = rebuilder or InlineRebuilder(folder, asked)
+        """`requested` strategies take every group that they can evaluate."""
+        self.folder, self.registered, self.requested = folder, registered, tuple(requested)
+        self.rebuilder = rebuilder or InlineRebuilder(folder, requested)
         folder.mkdir(parents=True, exist_ok=True)
         self._list = folder / "current.json"
         self.current = load_manifest(self._list)
-        self._under_way: Work | None = None
+        self._in_progress: Work | None = None
         self._drifts: dict[str, Drifts] = {}
         """By segment. A rebuilder inspects the segments that are missing here."""
-        self._looked_at: dict[tuple[str, int], int] = {}
+        self._inspected: dict[tuple[str, int], int] = {}
         self._failed: dict[tuple[str, ...], int] = {}
 
     @property
@@ -113,9 +113,9 @@ class Planner:
                 self._add(piece.after, statistics)
                 self.current = Manifest(piece.upto, (*self.pieces, piece), self.current.name)
             self._add(version, statistics)
-        self._ask(statistics)
+        self._apply_requested(statistics)
         while not self.rebuilder.busy and (work := self._work(statistics)) is not None:
-            self._under_way = work
+            self._in_progress = work
             self.rebuilder.begin(work)
             self._adopt()
         if self.current != before:
@@ -131,7 +131,7 @@ class Planner:
 
     def _built(self, after: int, upto: int, statistics: Statistics) -> Segment:
         groups = build_groups(self.registered.planned(after, upto), statistics)
-        return planned_segment("tail", groups, statistics, self.asked)
+        return planned_segment("tail", groups, statistics, self.requested)
 
     def _written(self, version: int) -> Iterator[SegmentEntry]:
         """The segments of registrations up to a version. They may have been written for another home."""
@@ -146,7 +146,7 @@ class Planner:
         groups = build_groups(self.registered.planned(start, upto), statistics) if upto > start else ()
         size = sum(group.size for group in groups)
         small: list[SegmentEntry] = []
-        busy = set(self._under_way.pieces) if self._under_way else set()
+        busy = set(self._in_progress.pieces) if self._in_progress else set()
         while size and pieces and pieces[-1] not in busy and size + pieces[-1].size <= SMALL:
             small.append(pieces[-1])
             size, pieces = size + pieces[-1].size, pieces[:-1]
@@ -156,20 +156,20 @@ class Planner:
                 old = [read_segment(self.folder, piece.id) for piece in reversed(small)]
                 groups = merge_segments([*old, Segment("", groups)], self.registered.dropped(), statistics)
             into = SegmentEntry(after, upto, upto, 0, plan=self.current.name)
-            written = write_piece(self.folder, into, groups, statistics, self.asked)
+            written = write_piece(self.folder, into, groups, statistics, self.requested)
             pieces = (*pieces, written)
         self.current = Manifest(max(upto, start), tuple(p for p in pieces if p.size), self.current.name)
         if size:
-            self._keep_drifts(Made(written, drifts_of(groups)))
+            self._keep_drifts(RebuildResult(written, drifts_of(groups)))
 
-    def _ask(self, statistics: Statistics) -> None:
+    def _apply_requested(self, statistics: Statistics) -> None:
         """Rewrites the segments that were planned for other requested strategies. Their groups stay."""
-        asked = names_of(self.asked)
+        requested = names_of(self.requested)
         for piece in self.pieces:
-            if piece.asked != asked:
+            if piece.asked != requested:
                 groups = read_segment(self.folder, piece.id).groups
                 into = replace(piece, revision=piece.revision + 1)
-                self._replace((piece,), write_piece(self.folder, into, groups, statistics, self.asked))
+                self._replace((piece,), write_piece(self.folder, into, groups, statistics, self.requested))
 
     # Work for the rebuilder.
 
@@ -177,24 +177,24 @@ class Planner:
         done = self.rebuilder.take()
         if done is None:
             return
-        self._under_way = None
+        self._in_progress = None
         if done.made is None:
             ids = tuple(piece.id for piece in done.work.pieces)
             self._failed[ids] = self._failed.get(ids, 0) + 1
-            self._looked_at |= {(ids[0], place): 0 for place in done.work.replanned}
+            self._inspected |= {(ids[0], place): 0 for place in done.work.replanned}
             logger.error("segments %s could not be rewritten: %s", ", ".join(ids), done.failed)
             return
         if done.made.piece != done.work.pieces[0]:
             self._replace(done.work.pieces, done.made.piece)
         self._keep_drifts(done.made)
 
-    def _keep_drifts(self, made: Made) -> None:
+    def _keep_drifts(self, made: RebuildResult) -> None:
         in_force, new = set(self.segments), made.piece.id not in self._drifts
         self._drifts = {id: drifts for id, drifts in self._drifts.items() if id in in_force}
-        self._looked_at = {key: counted for key, counted in self._looked_at.items() if key[0] in in_force}
+        self._inspected = {key: counted for key, counted in self._inspected.items() if key[0] in in_force}
         if new and made.piece.id in in_force:
             self._drifts[made.piece.id] = made.drifts
-            self._looked_at |= {(made.piece.id, place): drift.then for place, drift in made.drifts.items()}
+            self._inspected |= {(made.piece.id, place): drift.then for place, drift in made.drifts.items()}
 
     def _replace(self, old: Sequence[SegmentEntry], new: SegmentEntry) -> None:
         self.current = self.current.with_pieces(old, new) or self.current
@@ -235,8 +235,8 @@ class Planner:
             places = []
             for place, drift in drifts.items():
                 counted = drift.counted(statistics)
-                if counted >= max(2 * self._looked_at[piece.id, place], 1):
-                    self._looked_at[piece.id, place] = counted
+                if counted >= max(2 * self._inspected[piece.id, place], 1):
+                    self._inspected[piece.id, place] = counted
                     places.append(place)
             if places:
                 into = replace(piece, revision=piece.revision + 1)

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import Compact, Drift, Group, Strategy
+from fishweir.evaluate.group import CompactQueries, Drift, Group, Strategy
 from fishweir.evaluate.plan.manifest import SegmentEntry
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.rules import choose_strategies
@@ -34,7 +34,7 @@ class Work:
     replanned: tuple[int, ...] = ()
 
     @property
-    def looks(self) -> bool:
+    def inspects(self) -> bool:
         return self.pieces == (self.into,)
 
     @property
@@ -47,20 +47,19 @@ Drifts = dict[int, Drift]
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
-    """The result of some work: the piece in force, which may be unchanged, and the statistics that its plans depend
-    on."""
+class RebuildResult:
+    """The resulting segment, which may be unchanged, and the statistics that its plans depend on."""
 
     piece: SegmentEntry
     drifts: Drifts
 
 
 @dataclass(frozen=True, eq=False)
-class Done:
-    """Work with its result. `failed` is the reason if it could not be done."""
+class FinishedWork:
+    """Work with its result. `failed` is the error message if it failed."""
 
     work: Work
-    made: Made | None
+    made: RebuildResult | None
     failed: str = ""
 
 
@@ -68,14 +67,14 @@ class Rebuilder(Protocol):
     """Performs one task after the other."""
 
     rehearse: Callable[[str], None]
-    """Called with a new segment before it is handed to the planner, so that no micro-batch waits until it is open."""
+    """Called with a new segment before the planner gets it, so that no micro-batch waits for it to be opened."""
 
     @property
     def busy(self) -> bool: ...
 
     def begin(self, work: Work) -> None: ...
 
-    def take(self) -> Done | None:
+    def take(self) -> FinishedWork | None:
         """The work done since the last call."""
 
     def close(self) -> None: ...
@@ -86,17 +85,17 @@ class InlineRebuilder:
 
     busy = False
 
-    def __init__(self, folder: Path, asked: Sequence[Strategy] = ()) -> None:
-        self.folder, self.asked = folder, tuple(asked)
+    def __init__(self, folder: Path, requested: Sequence[Strategy] = ()) -> None:
+        self.folder, self.requested = folder, tuple(requested)
         self.rehearse: Callable[[str], None] = lambda segment: None
-        self._done: Done | None = None
+        self._done: FinishedWork | None = None
 
     def begin(self, work: Work) -> None:
-        made = perform(self.folder, work, self.asked)
+        made = perform(self.folder, work, self.requested)
         rehearse_new(self.rehearse, work, made)
-        self._done = Done(work, made)
+        self._done = FinishedWork(work, made)
 
-    def take(self) -> Done | None:
+    def take(self) -> FinishedWork | None:
         done, self._done = self._done, None
         return done
 
@@ -104,26 +103,26 @@ class InlineRebuilder:
         """Does nothing: no work is left running."""
 
 
-def rehearse_new(rehearse: Callable[[str], None], work: Work, made: Made) -> None:
+def rehearse_new(rehearse: Callable[[str], None], work: Work, made: RebuildResult) -> None:
     """Rehearses the segment of some work if there is a new one."""
     if made.piece.size and made.piece not in work.pieces:
         rehearse(made.piece.id)
 
 
-def perform(folder: Path, work: Work, asked: Sequence[Strategy]) -> Made:
+def perform(folder: Path, work: Work, requested: Sequence[Strategy]) -> RebuildResult:
     """Writes the segment, unless the plans in force are good enough."""
     old = [read_segment(folder, piece.id) for piece in work.pieces]
-    if work.looks:
-        return Made(work.into, drifts_of(old[0].groups))
+    if work.inspects:
+        return RebuildResult(work.into, drifts_of(old[0].groups))
     if not work.replanned:
         groups = merge_segments(old, work.dropped, work.statistics)
-        return Made(write_piece(folder, work.into, groups, work.statistics, asked), drifts_of(groups))
+        return RebuildResult(write_piece(folder, work.into, groups, work.statistics, requested), drifts_of(groups))
     (segment,) = old
     better = {place: _better(segment, place, work.statistics) for place in work.replanned}
     groups = tuple(better.get(i) or group for i, group in enumerate(segment.groups))
-    if any(better.values()) or _other_strategies(segment, work, asked):
-        return Made(write_piece(folder, work.into, groups, work.statistics, asked), drifts_of(groups))
-    return Made(work.pieces[0], drifts_of(segment.groups))
+    if any(better.values()) or _other_strategies(segment, work, requested):
+        return RebuildResult(write_piece(folder, work.into, groups, work.statistics, requested), drifts_of(groups))
+    return RebuildResult(work.pieces[0], drifts_of(segment.groups))
 
 
 def drifts_of(groups: Sequence[Group]) -> Drifts:
@@ -131,10 +130,10 @@ def drifts_of(groups: Sequence[Group]) -> Drifts:
     return {place: drift for place, drift in drifts if drift is not None}
 
 
-def _other_strategies(segment: Segment, work: Work, asked: Sequence[Strategy]) -> bool:
+def _other_strategies(segment: Segment, work: Work, requested: Sequence[Strategy]) -> bool:
     """Whether the rules would now choose other strategies for the kinds of groups that are inspected."""
     kinds = {segment.groups[place].kind for place in work.replanned}
-    chosen = choose_strategies(segment.groups, work.statistics, asked)
+    chosen = choose_strategies(segment.groups, work.statistics, requested)
     ours, theirs = (
         {b for b in some if segment.groups[b.groups[0]].kind in kinds} for some in (segment.bundles, chosen)
     )
@@ -151,20 +150,22 @@ def write_piece(
     piece: SegmentEntry,
     groups: Sequence[Group],
     statistics: Statistics,
-    asked: Sequence[Strategy],
-    compacted: Sequence[Compact] = (),
+    requested: Sequence[Strategy],
+    compacted: Sequence[CompactQueries] = (),
 ) -> SegmentEntry:
-    """Writes groups, and queries in columns, as the segment of a piece, unless it is empty."""
+    """Writes groups, and queries in columns, as a segment, unless it is empty."""
     built = replace(
-        piece, size=sum(group.size for group in groups) + sum(some.size for some in compacted), asked=names_of(asked)
+        piece,
+        size=sum(group.size for group in groups) + sum(some.size for some in compacted),
+        asked=names_of(requested),
     )
     if built.size:
-        write_segment(folder, planned_segment(built.id, groups, statistics, asked), compacted)
+        write_segment(folder, planned_segment(built.id, groups, statistics, requested), compacted)
     return built
 
 
-def names_of(asked: Sequence[Strategy]) -> str:
-    return ",".join(f"{strategy.kind}={strategy.name}" for strategy in asked)
+def names_of(requested: Sequence[Strategy]) -> str:
+    return ",".join(f"{strategy.kind}={strategy.name}" for strategy in requested)
 
 
 NONE: Ints = np.empty(0, np.int64)

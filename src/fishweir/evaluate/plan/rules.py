@@ -4,7 +4,7 @@ A rule takes the groups that it evaluates best; the next rule gets the rest. The
 
 1. Regions, before twigs and anchors: if queries have conditions on several attributes and each attribute alone leaves
    many candidates, a lookup by all attributes is cheaper. The rule estimates when it pays (select/region_rule.py).
-2. Twigs: many small tables with a pattern each, for which an index over few constants would not pay.
+2. Twigs: many small tables with a pattern each, for which an index over few constants is not worthwhile.
 3. The anchor: one lookup per value; the other conditions are checked on the candidates. It takes every table.
 4. The factorized filter plan: it takes every source's filters.
 5. Hash joins per shape, before edge sets: if few shapes share an anchor value that many documents have, a lookup by
@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fishweir.evaluate.distinct.kind import FirstOfEach
-from fishweir.evaluate.group import Bundle, Group, Strategy, asked_strategy, bundled
+from fishweir.evaluate.group import Bundle, Group, Strategy, requested_strategy, to_bundles
 from fishweir.evaluate.join.kind import ByEdgeSets, ByMultiwayJoin, ByRows, ByShape, ByWindows
 from fishweir.evaluate.select.rules import SELECTING
 from fishweir.evaluate.statistics import Statistics
@@ -47,12 +47,12 @@ def register_rule(strategy: Strategy) -> None:
 
 
 def choose_strategies(
-    groups: Sequence[Group], statistics: Statistics, asked: Sequence[Strategy] = ()
+    groups: Sequence[Group], statistics: Statistics, requested: Sequence[Strategy] = ()
 ) -> tuple[Bundle, ...]:
     """The bundles of a segment. Every group is in one bundle."""
-    return bundled(dict(enumerate(groups)), (*asked, *_BY_NAME.values()), statistics)
+    return to_bundles(dict(enumerate(groups)), (*requested, *_BY_NAME.values()), statistics)
 
 
 def strategy_of(bundle: Bundle) -> Strategy:
     """The strategy that a segment names."""
-    return asked_strategy(bundle) or _BY_NAME[bundle.strategy]
+    return requested_strategy(bundle) or _BY_NAME[bundle.strategy]

@@ -19,7 +19,7 @@ import numpy as np
 
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints, read_arrays, write_arrays
-from fishweir.evaluate.group import Bundle, Compact, Group, Kind, Paths, Placed, Strategy
+from fishweir.evaluate.group import Bundle, CompactQueries, Group, Kind, Paths, PlacedBundle, Strategy
 from fishweir.evaluate.matches import to_members
 from fishweir.evaluate.plan.registry import KINDS
 from fishweir.evaluate.plan.rules import choose_strategies, strategy_of
@@ -43,8 +43,8 @@ class Segment:
         return sum(group.size for group in self.groups)
 
     @cached_property
-    def placed(self) -> tuple[Placed, ...]:
-        return tuple(Placed(self.id, b, tuple(self.groups[place] for place in b.groups)) for b in self.bundles)
+    def placed(self) -> tuple[PlacedBundle, ...]:
+        return tuple(PlacedBundle(self.id, b, tuple(self.groups[place] for place in b.groups)) for b in self.bundles)
 
     @cached_property
     def operators(self) -> dict[str, list[Any]]:
@@ -70,10 +70,10 @@ class Segment:
 
 
 def planned_segment(
-    id: str, groups: Sequence[Group], statistics: Statistics, asked: Sequence[Strategy] = ()
+    id: str, groups: Sequence[Group], statistics: Statistics, requested: Sequence[Strategy] = ()
 ) -> Segment:
     """A segment of some groups, each evaluated by the strategy that the rules choose."""
-    return Segment(id, tuple(groups), choose_strategies(groups, statistics, asked))
+    return Segment(id, tuple(groups), choose_strategies(groups, statistics, requested))
 
 
 def build_groups(queries: Iterable[QueryRow], statistics: Statistics) -> tuple[Group, ...]:
@@ -106,18 +106,20 @@ def _sides(kind: Kind, groups: Sequence[Group]) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *(kind.sides(group) for group in groups)])
 
 
-def compact(rows: Iterable[PathRow], asked: Sequence[Strategy]) -> tuple[Sequence[Compact], Sequence[QueryRow]]:
+def compact(
+    rows: Iterable[PathRow], requested: Sequence[Strategy]
+) -> tuple[Sequence[CompactQueries], Sequence[QueryRow]]:
     """Divides queries that are single paths into those that are written in columns and those that stay rows."""
     for kind in KINDS.values():
-        found = kind.compact(rows, asked)
+        found = kind.compact(rows, requested)
         if found is not None:
             return found
     raise TypeError("no kind of group evaluates paths")
 
 
-def write_segment(folder: FilePath, segment: Segment, compacted: Sequence[Compact] = ()) -> None:
+def write_segment(folder: FilePath, segment: Segment, compacted: Sequence[CompactQueries] = ()) -> None:
     """Writes a segment: its groups, then the queries that are written in columns."""
-    entries: list[Group | Compact] = [*segment.groups, *compacted]
+    entries: list[Group | CompactQueries] = [*segment.groups, *compacted]
     headers = [[entry.kind, entry.header()] for entry in entries]
     modules = sorted({KINDS[group.kind].module for group in segment.groups} - {""})
     bundles = [*segment.bundles, *_bundles_of(compacted, len(segment.groups))]
@@ -127,7 +129,7 @@ def write_segment(folder: FilePath, segment: Segment, compacted: Sequence[Compac
     write_arrays(segment_path(folder, segment.id), header, arrays)
 
 
-def _bundles_of(compacted: Sequence[Compact], place: int) -> Iterator[Bundle]:
+def _bundles_of(compacted: Sequence[CompactQueries], place: int) -> Iterator[Bundle]:
     """The bundles of the groups that readers build, numbered from `place`."""
     for one in compacted:
         yield one.bundle(place)

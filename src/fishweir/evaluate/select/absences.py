@@ -17,7 +17,7 @@ from fishweir.algebra.normal import AbsentTemplate
 from fishweir.evaluate.arrays import Column, Ints, expand, take
 from fishweir.evaluate.select.bindings import bind
 from fishweir.evaluate.select.conditions import holds
-from fishweir.evaluate.witnesses.path_tables import Path, PathTable, node_keys, not_sought
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable, node_keys, suspended_documents
 
 
 def lies_below(
@@ -29,7 +29,7 @@ def lies_below(
 ) -> NDArray[np.bool_]:
     """For each (document, node, constants of the absence), whether the pattern matches below the node."""
     template = absence.template
-    found = np.isin(documents, not_sought(witnesses, _paths(absence)))
+    found = np.isin(documents, suspended_documents(witnesses, _paths(absence)))
     values = witnesses.get(template.path(template.leaves[0]))
     if values is None or not len(documents):
         return found

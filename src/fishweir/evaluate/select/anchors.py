@@ -78,13 +78,13 @@ def _shares(
     """By anchor and query, the share of values with the query's words. Where no words have been counted, words that
     many queries search for are assumed to be common."""
     slots = [template.constants[rival.conditions[0]].slot for rival in rivals]
-    asked = pa.concat_arrays([columns[slot] for slot in slots]).dictionary_encode().indices.to_numpy()
-    often = np.bincount(asked)[asked].reshape(len(rivals), -1) / len(asked)
+    constants = pa.concat_arrays([columns[slot] for slot in slots]).dictionary_encode().indices.to_numpy()
+    often = np.bincount(constants)[constants].reshape(len(rivals), -1) / len(constants)
     found = []
     for rival, slot in zip(rivals, slots, strict=True):
         condition = find_condition(template.constants[rival.conditions[0]].op)
         known = statistics.get(path_key(template.source, dotted(template.path(rival.node))), PathStatistics())
-        assert condition is not None, "it looks for words"
+        assert condition is not None, "it searches for words"
         found.append(of_condition(condition, columns[slot], known) if known.words else np.zeros(len(columns[slot])))
     return np.stack(found) + LEAST * often
 

@@ -26,7 +26,8 @@ ARROW_COMPARE = {
 
 
 class Bindings:
-    """A growing relation: the node ids of each pattern node, and the row where each condition finds its value."""
+    """A relation under construction: the node ids of each pattern node, and the row with the value of each
+    condition."""
 
     def __init__(self, documents: Ints, anchor_rows: Ints) -> None:
         self.documents, self.anchor_rows = documents, anchor_rows

@@ -17,7 +17,7 @@ from fishweir.algebra.operators import find_condition
 from fishweir.evaluate.arrays import Column, Ints, expand, take
 from fishweir.evaluate.index.indexes import texts_hold
 from fishweir.evaluate.select.bindings import compare
-from fishweir.evaluate.witnesses.path_tables import Path, PathTable, not_sought
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable, suspended_documents
 
 
 def holds(
@@ -33,12 +33,12 @@ def holds(
     return compare(take(values.texts, rows), op, constants)
 
 
-def somewhere(
+def holds_anywhere(
     condition: NegatedCondition, witnesses: Mapping[Path, PathTable], documents: Ints, constants: Column
 ) -> NDArray[np.bool_]:
     """For each (document, constant), whether some node at the path satisfies the condition. True if the path was
     suspended, because the result is unknown."""
-    found = np.isin(documents, not_sought(witnesses, [condition.path]))
+    found = np.isin(documents, suspended_documents(witnesses, [condition.path]))
     values = witnesses.get(condition.path)
     if values is None:
         return found

@@ -95,7 +95,8 @@ class Table:
 
     @property
     def anchor_constants(self) -> set[tuple[Constant, ...]]:
-        """The distinct outputs of the group's split. Equal constants share one. A table without a condition has one."""
+        """The distinct constants of the anchor: one output of the group's split each. Without a condition, one empty
+        tuple."""
         if isinstance(self.index, Equal):
             return {(constant,) for constant in self.index.constants.to_pylist()}
         picked = [self.columns[self.template.constants[i].slot] for i in self.anchor.conditions]

@@ -15,13 +15,13 @@ def explain_plan(table: FilterTable, title: str) -> list[str]:
     conjunctions = int(np.count_nonzero(np.diff(table.layout.end_offsets)))
     shared = len(table.layout) - 1 - conjunctions + int(table.layout.end_offsets[1] > 0)
     cost = table.cost(table.chances)
-    by = f"{table.seen:,} values counted" if table.seen else "operators, nothing is counted yet"
+    by = f"{table.counted:,} values counted" if table.counted else "operators, no values counted yet"
     return [
         f"  filters   of {table.source}, by {title}",
         f"    levels    atoms: {atoms:,} in {len(table.groups):,} groups, disjunctions: {disjunctions:,}, "
         f"conjunctions: {conjunctions:,}, {_members(table)}",
-        f"    plan      nodes put in to be shared: {shared:,}, cost {cost:.3g} against {conjunctions:,} "
-        f"for each alone, by {by}",
+        f"    plan      shared nodes inserted: {shared:,}, cost {cost:.3g} against {conjunctions:,} "
+        f"without sharing, by {by}",
     ]
 
 
@@ -39,7 +39,7 @@ def explain_filter(
     way = [node_of(table, number, predicate, constants)]
     while way[-1]:
         way.append(int(table.layout.parents[way[-1]]))
-    lines = [f"    way       true, shared by {below[0]:,}"]
+    lines = [f"    path      true, shared by {below[0]:,}"]
     for node in reversed(way[:-1]):
         checks = table.layout.checks[table.layout.check_offsets[node] : table.layout.check_offsets[node + 1]]
         shown = " and ".join(show_unit(table, int(unit)) for unit in checks)

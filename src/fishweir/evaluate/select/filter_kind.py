@@ -13,7 +13,17 @@ from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import dotted
 from fishweir.algebra.predicates import Predicate
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import Bundle, Described, Drift, Explained, Group, Kind, Placed, Stage, Strategy
+from fishweir.evaluate.group import (
+    Bundle,
+    Drift,
+    ExplainContext,
+    Group,
+    GroupSummary,
+    Kind,
+    PlacedBundle,
+    Stage,
+    Strategy,
+)
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.query_rows import QueryRow
 from fishweir.evaluate.select.explain import describe_filters, explain_filters
@@ -51,15 +61,15 @@ class Filters(Kind):
         return SelectionStage(operators)
 
     def drift(self, group: FilterTable) -> Drift:
-        return Drift(tuple(path_key(group.source, dotted(one.signature.path)) for one in group.groups), group.seen)
+        return Drift(tuple(path_key(group.source, dotted(one.signature.path)) for one in group.groups), group.counted)
 
     def replanned(self, group: FilterTable, statistics: Statistics) -> Group | None:
         return replanned(group, statistics)
 
-    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: Explained) -> list[str]:
+    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: ExplainContext) -> list[str]:
         return explain_filters(number, template, constants, about)
 
-    def describe(self, bundles: Sequence[Placed]) -> tuple[list[Described], list[str]]:
+    def describe(self, bundles: Sequence[PlacedBundle]) -> tuple[list[GroupSummary], list[str]]:
         return [], describe_filters(bundles)
 
 
@@ -67,7 +77,7 @@ class Filters(Kind):
 class FilterOperator:
     """The plan of one source in one segment."""
 
-    placed: Placed
+    placed: PlacedBundle
 
     @property
     def table(self) -> FilterTable:
@@ -102,5 +112,5 @@ class FactorizedFilters(Strategy):
     def take(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
         return [self.bundle([place]) for place in groups]
 
-    def operator(self, placed: Placed) -> FilterOperator:
+    def operator(self, placed: PlacedBundle) -> FilterOperator:
         return FilterOperator(placed)

@@ -79,10 +79,12 @@ def merge_filters(tables: Sequence[FilterTable], dead: Ints, statistics: Statist
     living: list[tuple[int, Conjunction, int]] = []
     used: list[tuple[FilterTable, Ints]] = []
     for i, table in enumerate(tables):
-        here = [(n, conjunction, i) for numbers, conjunction in ended(table) for n in numbers if n not in gone]
+        here = [
+            (n, conjunction, i) for numbers, conjunction in members_by_node(table) for n in numbers if n not in gone
+        ]
         living += here
-        asked = {atom for conjunction in {c for _, c, _ in here} for clause in conjunction for atom, _ in clause}
-        used.append((table, np.array(sorted(asked), np.int64)))
+        used_atoms = {atom for conjunction in {c for _, c, _ in here} for clause in conjunction for atom, _ in clause}
+        used.append((table, np.array(sorted(used_atoms), np.int64)))
     if not living:
         return None
     for table, atoms in used:
@@ -115,8 +117,8 @@ def _renamed(
     return found
 
 
-def ended(table: FilterTable) -> Iterator[tuple[list[int], Conjunction]]:
-    """For each node at which queries end, these queries and the node's conjunction."""
+def members_by_node(table: FilterTable) -> Iterator[tuple[list[int], Conjunction]]:
+    """The queries that end at each node, with the node's conjunction."""
     layout = table.layout
     above: list[frozenset[int]] = [frozenset()] * len(layout)
     parents, offsets, checks = layout.parents.tolist(), layout.check_offsets.tolist(), layout.checks.tolist()
@@ -157,34 +159,34 @@ def _planned(
         layout = flat_layout(predicates, units, of_units)
     else:
         layout = to_layout(vcb(predicates, independent(of_units)), units, of_units)
-    counted = 0 if flat else seen(source, groups, statistics)
+    counted = 0 if flat else counted_values(source, groups, statistics)
     return FilterTable(source, groups, with_ends(layout, np.array(numbers, np.int64)), chances, counted)
 
 
 def atom_chances(source: Source, groups: Sequence[AtomGroup], statistics: Statistics) -> NDArray[np.float64]:
     """The current estimate of each atom's selectivity."""
-    known = (_known(source, group, statistics) for group in groups)
+    known = (_path_statistics(source, group, statistics) for group in groups)
     found = [selectivities(g.signature, g.constants, k) for g, k in zip(groups, known, strict=True)]
     return np.concatenate([np.empty(0), *found])
 
 
-def seen(source: Source, groups: Sequence[AtomGroup], statistics: Statistics) -> int:
+def counted_values(source: Source, groups: Sequence[AtomGroup], statistics: Statistics) -> int:
     """The number of values counted on the atoms' paths."""
-    return sum(_known(source, group, statistics).count for group in groups)
+    return sum(_path_statistics(source, group, statistics).count for group in groups)
 
 
-def _known(source: Source, group: AtomGroup, statistics: Statistics) -> PathStatistics:
+def _path_statistics(source: Source, group: AtomGroup, statistics: Statistics) -> PathStatistics:
     return statistics.get(path_key(source, dotted(group.signature.path)), PathStatistics())
 
 
 def replanned(table: FilterTable, statistics: Statistics) -> FilterTable | None:
     """A better plan for the same queries if the statistics have drifted; else None."""
-    if not seen(table.source, table.groups, statistics):
+    if not counted_values(table.source, table.groups, statistics):
         return None
     then = table.cost(table.chances)
     cost = table.cost(atom_chances(table.source, table.groups, statistics))
-    if table.seen and max(cost, then) <= DRIFTED * min(cost, then):
+    if table.counted and max(cost, then) <= DRIFTED * min(cost, then):
         return None
     better = merge_filters([table], np.empty(0, np.int64), statistics)
     assert better is not None, "no query is dead"
-    return better if not table.seen or better.cost(better.chances) <= PAYS * cost else None
+    return better if not table.counted or better.cost(better.chances) <= PAYS * cost else None

@@ -32,7 +32,7 @@ ROOT_PATH: Path = (ANY_ROOT,)
 @dataclass(frozen=True)
 class FilterTable:
     """Queries and sides by the node at which they end, sides first. `chances` are the atom selectivities for which the
-    plan was chosen. `seen` is the number of values counted at that time."""
+    plan was chosen. `counted` is the number of values counted at that time."""
 
     kind: ClassVar[str] = "filters"
 
@@ -40,7 +40,7 @@ class FilterTable:
     groups: tuple[AtomGroup, ...]
     layout: Layout
     chances: NDArray[np.float64]
-    seen: int
+    counted: int
 
     @property
     def members(self) -> Ints:
@@ -71,7 +71,7 @@ class FilterTable:
         return self.own_paths if self.source in sources else {}
 
     def header(self) -> Any:
-        return [to_json(self.source), [to_json(g.signature) for g in self.groups], self.seen]
+        return [to_json(self.source), [to_json(g.signature) for g in self.groups], self.counted]
 
     def arrays(self) -> dict[str, Any]:
         return filter_arrays(self)
@@ -198,7 +198,7 @@ def filter_arrays(table: FilterTable) -> dict[str, Any]:
 
 
 def filters_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> FilterTable:
-    source, signatures, seen = header
+    source, signatures, counted = header
     groups: list[AtomGroup] = []
     first = 0
     for i, signature in enumerate(signatures):
@@ -206,4 +206,4 @@ def filters_from_arrays(header: Sequence[Any], arrays: Mapping[str, Any]) -> Fil
         first += len(groups[-1])
     units = Units(first, arrays["unit_offsets"], arrays["literals"])
     tree = (arrays[name] for name in ("first", "access", "check_offsets", "checks", "end_offsets", "ends"))
-    return FilterTable(from_json(source), tuple(groups), Layout(units, *tree), arrays["chances"], seen)
+    return FilterTable(from_json(source), tuple(groups), Layout(units, *tree), arrays["chances"], counted)

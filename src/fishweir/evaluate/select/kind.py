@@ -16,14 +16,23 @@ from fishweir.algebra.codec import from_json
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import Template
 from fishweir.evaluate.arrays import Ints, take, to_column
-from fishweir.evaluate.group import Compact, Described, Explained, Group, Kind, Placed, Stage, Strategy
+from fishweir.evaluate.group import (
+    CompactQueries,
+    ExplainContext,
+    Group,
+    GroupSummary,
+    Kind,
+    PlacedBundle,
+    Stage,
+    Strategy,
+)
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.query_rows import PathRow, QueryRow, by_template
 from fishweir.evaluate.select.anchors import Anchor, split_by_anchor
 from fishweir.evaluate.select.constant_tables import Table, build_table, merge_tables, table_from_arrays
 from fishweir.evaluate.select.explain import describe_tables, explain_selection
 from fishweir.evaluate.select.many_paths import many_paths, read_paths
-from fishweir.evaluate.select.relaxed import Relaxed
+from fishweir.evaluate.select.relaxed import RelaxedTables
 from fishweir.evaluate.select.strategies import SelectionOperator, TableOperator
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
@@ -38,9 +47,9 @@ class Selections(Kind):
         return [table for template, columns in grouped for table in _tables(template, *columns, statistics)]
 
     def compact(
-        self, rows: Iterable[PathRow], asked: Sequence[Strategy]
-    ) -> tuple[Sequence[Compact], Sequence[QueryRow]]:
-        return many_paths(rows, asked)
+        self, rows: Iterable[PathRow], requested: Sequence[Strategy]
+    ) -> tuple[Sequence[CompactQueries], Sequence[QueryRow]]:
+        return many_paths(rows, requested)
 
     def merge(self, groups: Sequence[Table], dropped: Ints, statistics: Statistics) -> list[Group]:
         """Merges tables with the same template and anchor. Each query stays in its first group."""
@@ -63,10 +72,10 @@ class Selections(Kind):
     def stage(self, operators: Sequence[SelectionOperator]) -> Stage:
         return SelectionStage(operators)
 
-    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: Explained) -> list[str]:
+    def explain(self, number: int, template: Any, constants: Sequence[Constant], about: ExplainContext) -> list[str]:
         return explain_selection(number, template, constants, about)
 
-    def describe(self, bundles: Sequence[Placed]) -> tuple[list[Described], list[str]]:
+    def describe(self, bundles: Sequence[PlacedBundle]) -> tuple[list[GroupSummary], list[str]]:
         return describe_tables(bundles), []
 
 
@@ -90,13 +99,13 @@ class SelectionStage(Stage):
         self.by_source: dict[Source, list[SelectionOperator]] = defaultdict(list)
         for operator in operators:
             self.by_source[operator.source].append(operator)
-        self._relaxed: dict[tuple[tuple[Source, ...], frozenset[Path]], list[tuple[str, Relaxed]]] = {}
+        self._relaxed: dict[tuple[tuple[Source, ...], frozenset[Path]], list[tuple[str, RelaxedTables]]] = {}
 
-    def relaxed(self, sources: Sequence[Source], paths: frozenset[Path]) -> Sequence[tuple[str, Relaxed]]:
+    def relaxed(self, sources: Sequence[Source], paths: frozenset[Path]) -> Sequence[tuple[str, RelaxedTables]]:
         key = tuple(sources), paths
         if key not in self._relaxed:
             over = [one for one in self._over(sources) if isinstance(one, TableOperator)]
-            self._relaxed[key] = [(one.segment, Relaxed(one.placed, one.tables, paths)) for one in over]
+            self._relaxed[key] = [(one.segment, RelaxedTables(one.placed, one.tables, paths)) for one in over]
         return self._relaxed[key]
 
     def matches(

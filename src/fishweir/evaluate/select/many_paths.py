@@ -61,7 +61,7 @@ class ManyPaths:
         }
 
 
-def many_paths(rows: Iterable[PathRow], asked: Sequence[Strategy]) -> tuple[list[ManyPaths], list[QueryRow]]:
+def many_paths(rows: Iterable[PathRow], requested: Sequence[Strategy]) -> tuple[list[ManyPaths], list[QueryRow]]:
     """The queries of each source that are written in columns, and the remaining ones as rows with their own templates.
     If strategies are requested by name, all queries become rows."""
     found: dict[Source, dict[str, list[tuple[int, Sequence[Constant]]]]] = {}
@@ -71,7 +71,7 @@ def many_paths(rows: Iterable[PathRow], asked: Sequence[Strategy]) -> tuple[list
     others: list[QueryRow] = []
     for source, by_path in found.items():
         few = {path: some for path, some in by_path.items() if len(some) <= LARGEST}
-        if len(few) < FEWEST or asked:
+        if len(few) < FEWEST or requested:
             few = {}
         for path, some in by_path.items():
             if path not in few:

@@ -19,7 +19,7 @@ from fishweir.evaluate.index.constants import Everything, Slices
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.absences import lies_below
 from fishweir.evaluate.select.bindings import Bindings, bind
-from fishweir.evaluate.select.conditions import holds, somewhere
+from fishweir.evaluate.select.conditions import holds, holds_anywhere
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
@@ -87,7 +87,7 @@ def _with_residual(
         keep = holds(condition, values, bindings.at[condition.node][rows], table.constants_at(i, positions))
         rows, positions = rows[keep], positions[keep]
     for i, negated in enumerate(table.template.negated, len(table.template.constants)):
-        keep = ~somewhere(negated, witnesses, bindings.documents[rows], table.constants_at(i, positions))
+        keep = ~holds_anywhere(negated, witnesses, bindings.documents[rows], table.constants_at(i, positions))
         rows, positions = rows[keep], positions[keep]
     for absence in table.template.absent:
         slots = range(absence.first, absence.first + len(absence.template.types))

@@ -1,7 +1,7 @@
-"""Matches a pool: joins a batch of documents with the regions of all queries of the pool.
+"""Matches a region set: joins a batch of documents with the regions of all its queries.
 
-In: a pool and the path tables of a batch. Out: Matches with lists of queries, in several blocks if there are many
-pairs. First the pattern is bound, once for all tables of the pool. Then the values of the bindings are joined with the
+In: a region set and the path tables of a batch. Out: Matches with lists of queries, in several blocks if there are many
+pairs. First the pattern is bound, once for all tables of the set. Then the values of the bindings are joined with the
 regions (boxes/). Finally, the conditions of a query that are not part of its region are checked on the remaining pairs.
 This is the refinement of Spatial Join CQ 5.1, done per table on whole arrays.
 
@@ -23,7 +23,7 @@ from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.bindings import bind, compare
 from fishweir.evaluate.select.boxes import Matches as Pairs
-from fishweir.evaluate.select.conditions import holds, somewhere
+from fishweir.evaluate.select.conditions import holds, holds_anywhere
 from fishweir.evaluate.select.match import distinct, outputs, with_members
 from fishweir.evaluate.select.regions import RegionSet, required, sides
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
@@ -34,7 +34,7 @@ FIRST = 1024
 
 
 @dataclass(frozen=True)
-class Bound:
+class RegionBindings:
     """The bindings of a set of regions: documents, output nodes, the path table and its row by place (see
     RegionSet.values), and the groups of bindings with the same output; None if there are no such groups."""
 
@@ -49,18 +49,18 @@ class Bound:
         return bindings if at is None else at[bindings]
 
 
-def match_regions(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Iterator[Matches]:
-    """The matches of all queries of a pool, in blocks."""
-    bound = _bind_flat(pool, witnesses) if pool.flat else _bind_pattern(pool, witnesses)
+def match_regions(region_set: RegionSet, witnesses: Mapping[Path, PathTable]) -> Iterator[Matches]:
+    """The matches of all queries of a region set, in blocks."""
+    bound = _bind_flat(region_set, witnesses) if region_set.flat else _bind_pattern(region_set, witnesses)
     if bound is None:
         return
-    values = pool.values(bound.tables, bound.at, len(bound.documents))
+    values = region_set.values(bound.tables, bound.at, len(bound.documents))
     group = np.arange(len(values)) if bound.group is None else bound.group
     left = np.arange(len(values)) if bound.group is None else np.argsort(group, kind="stable")
     undone, size, room = np.ones(len(values), np.bool_), FIRST, PAIRS
     while len(left):
         part = left[: np.searchsorted(group[left], group[left[min(size, len(left)) - 1]], "right")]
-        pairs = pool.index.match(values[part], room)
+        pairs = region_set.index.match(values[part], room)
         whole = _whole_groups(group[part], pairs.tuples)
         if not len(whole):
             room *= 2
@@ -68,7 +68,7 @@ def match_regions(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Itera
         size = max(1, int(room * len(pairs) / max(1, len(pairs.numbers))))
         undone[part[pairs.tuples[whole]]] = False
         left = left[undone[left]]
-        matches = _matches(pool, bound, witnesses, part[pairs.tuples], whole, pairs)
+        matches = _matches(region_set, bound, witnesses, part[pairs.tuples], whole, pairs)
         if matches is not None:
             yield matches
 
@@ -83,7 +83,12 @@ def _whole_groups(group: Ints, done: Ints) -> Ints:
 
 
 def _matches(
-    pool: RegionSet, bound: Bound, witnesses: Mapping[Path, PathTable], bindings: Ints, whole: Ints, pairs: Pairs
+    region_set: RegionSet,
+    bound: RegionBindings,
+    witnesses: Mapping[Path, PathTable],
+    bindings: Ints,
+    whole: Ints,
+    pairs: Pairs,
 ) -> Matches | None:
     """The matches of a block. Row i of the pairs is for `bindings[i]`. Rows not in `whole` are left to the next
     block."""
@@ -91,12 +96,12 @@ def _matches(
         keep = np.zeros(len(pairs), np.bool_)
         keep[whole] = True
         pairs = pairs.kept(np.repeat(keep, np.diff(pairs.offsets)))
-    pairs = _refined(pool, bound, witnesses, bindings, pairs)
+    pairs = _refined(region_set, bound, witnesses, bindings, pairs)
     if not len(pairs.numbers):
         return None
-    name_queries(pairs.numbers, pool.numbers)
+    name_queries(pairs.numbers, region_set.numbers)
     members = pairs.numbers
-    if bound.group is not None or pool.repeats:
+    if bound.group is not None or region_set.repeats:
         rows = np.repeat(bindings, np.diff(pairs.offsets))
         group = np.arange(len(bound.documents)) if bound.group is None else bound.group
         return with_members(bound.documents, bound.nodes, group, rows, members.astype(np.int64))
@@ -114,43 +119,50 @@ def name_queries(positions: NDArray[np.int32], queries: NDArray[np.int32]) -> No
         positions[i] = queries[positions[i]]
 
 
-def _refined(pool: RegionSet, bound: Bound, witnesses: Mapping[Path, PathTable], bindings: Ints, pairs: Pairs) -> Pairs:
+def _refined(
+    region_set: RegionSet, bound: RegionBindings, witnesses: Mapping[Path, PathTable], bindings: Ints, pairs: Pairs
+) -> Pairs:
     """Checks the conditions of queries that are not part of their regions, for the tables that have any."""
-    if not pool.refined or not len(pairs.numbers):
+    if not region_set.refined or not len(pairs.numbers):
         return pairs
     rows, keep = np.repeat(bindings, np.diff(pairs.offsets)), np.ones(len(pairs.numbers), np.bool_)
-    order, bounds = _by_table(pool, pairs)
-    for i in pool.refined:
+    order, bounds = _by_table(region_set, pairs)
+    for i in region_set.refined:
         chosen = order[bounds[i] : bounds[i + 1]]
-        positions = pairs.numbers[chosen] - pool.starts[i]
-        keep[chosen] = _satisfied(pool, i, bound, witnesses, rows[chosen], positions)
+        positions = pairs.numbers[chosen] - region_set.starts[i]
+        keep[chosen] = _satisfied(region_set, i, bound, witnesses, rows[chosen], positions)
     return pairs.kept(keep)
 
 
-def _by_table(pool: RegionSet, pairs: Pairs) -> tuple[Ints, Ints]:
+def _by_table(region_set: RegionSet, pairs: Pairs) -> tuple[Ints, Ints]:
     """The pairs ordered by table, and the offset of each table."""
-    if len(pool.tables) == 1:
+    if len(region_set.tables) == 1:
         return np.arange(len(pairs.numbers)), np.array([0, len(pairs.numbers)])
-    kind = np.uint16 if len(pool.tables) < 1 << 16 else np.uint32
-    table = np.repeat(np.arange(len(pool.tables), dtype=kind), np.diff(pool.starts))[pairs.numbers]
-    ends = np.cumsum(np.bincount(table, minlength=len(pool.tables)))
+    kind = np.uint16 if len(region_set.tables) < 1 << 16 else np.uint32
+    table = np.repeat(np.arange(len(region_set.tables), dtype=kind), np.diff(region_set.starts))[pairs.numbers]
+    ends = np.cumsum(np.bincount(table, minlength=len(region_set.tables)))
     return np.argsort(table, kind="stable"), np.append(0, ends)
 
 
 def _satisfied(
-    pool: RegionSet, i: int, bound: Bound, witnesses: Mapping[Path, PathTable], rows: Ints, positions: Ints
+    region_set: RegionSet,
+    i: int,
+    bound: RegionBindings,
+    witnesses: Mapping[Path, PathTable],
+    rows: Ints,
+    positions: Ints,
 ) -> NDArray[np.bool_]:
     """For pairs (binding, query of table i), whether all remaining conditions hold."""
-    table, template = pool.tables[i], pool.tables[i].template
+    table, template = region_set.tables[i], region_set.tables[i].template
     pair = np.arange(len(rows))
-    if pool.flat:
+    if region_set.flat:
         for node in required(template):
-            pair = pair[bound.rows(pool.place(template, node), rows[pair]) >= 0]
+            pair = pair[bound.rows(region_set.place(template, node), rows[pair]) >= 0]
         for join in template.joins:
-            pair = pair[_compared(pool, template, join, bound, rows[pair])]
+            pair = pair[_compared(region_set, template, join, bound, rows[pair])]
     for number, condition in enumerate(template.constants):
         if number not in sides(template):
-            place = pool.place(template, condition.node)
+            place = region_set.place(template, condition.node)
             values, at = bound.tables[place], bound.rows(place, rows[pair])
             if values is None:
                 pair = pair[:0]
@@ -159,17 +171,19 @@ def _satisfied(
                 pair = pair[holds(condition, values, at, constants)]
     for negated in template.negated:
         constants = take(table.columns[negated.slot], positions[pair])
-        pair = pair[~somewhere(negated, witnesses, bound.documents[rows[pair]], constants)]
+        pair = pair[~holds_anywhere(negated, witnesses, bound.documents[rows[pair]], constants)]
     keep = np.zeros(len(rows), np.bool_)
     keep[pair] = True
     return keep
 
 
-def _compared(pool: RegionSet, template: Template, join: NodeCondition, bound: Bound, rows: Ints) -> NDArray[np.bool_]:
+def _compared(
+    region_set: RegionSet, template: Template, join: NodeCondition, bound: RegionBindings, rows: Ints
+) -> NDArray[np.bool_]:
     """Evaluates a comparison such as `x > y` within bindings."""
     columns = []
     for node in (join.left, join.right):
-        place = pool.place(template, node)
+        place = region_set.place(template, node)
         table = bound.tables[place]
         if table is None:
             return np.zeros(len(rows), np.bool_)
@@ -177,9 +191,9 @@ def _compared(pool: RegionSet, template: Template, join: NodeCondition, bound: B
     return compare(columns[0], join.op, columns[1])
 
 
-def _bind_pattern(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Bound | None:
-    """All bindings of the single template of a pool."""
-    template = pool.tables[0].template
+def _bind_pattern(region_set: RegionSet, witnesses: Mapping[Path, PathTable]) -> RegionBindings | None:
+    """All bindings of the single template of a region set."""
+    template = region_set.tables[0].template
     start = template.constants[sides(template)[0]].node
     values = witnesses.get(template.path(start))
     if values is None:
@@ -190,7 +204,7 @@ def _bind_pattern(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Bound
     nodes = outputs(template, bindings)
     _, group = distinct(bindings.documents, nodes)
     places = range(len(template.nodes))
-    return Bound(
+    return RegionBindings(
         bindings.documents,
         nodes,
         [witnesses.get(template.path(node)) for node in places],
@@ -199,10 +213,10 @@ def _bind_pattern(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Bound
     )
 
 
-def _bind_flat(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Bound | None:
-    """Each document with all paths of the pool, -1 for a missing path. If a document has a path several times, it has
-    one binding per combination."""
-    tables = [witnesses.get(path) for path in pool.paths]
+def _bind_flat(region_set: RegionSet, witnesses: Mapping[Path, PathTable]) -> RegionBindings | None:
+    """Each document with all paths of the region set, -1 for a missing path. If a document has a path several times, it
+    has one binding per combination."""
+    tables = [witnesses.get(path) for path in region_set.paths]
     there = [table for table in tables if table is not None and len(table)]
     if not there:
         return None
@@ -227,7 +241,7 @@ def _bind_flat(pool: RegionSet, witnesses: Mapping[Path, PathTable]) -> Bound | 
             binding, alone = binding[row], False
     nodes = np.zeros((len(binding), 1), np.int64)
     group = None if alone else np.searchsorted(documents, binding)
-    return Bound(binding, nodes, tables, at, group)
+    return RegionBindings(binding, nodes, tables, at, group)
 
 
 def _rows_of(table: PathTable, documents: Ints, alone: bool) -> Ints | None:

@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from fishweir.algebra.normal import Template, dotted
 from fishweir.evaluate.select.anchors import selectivity
-from fishweir.evaluate.select.boxes import Detailed
+from fishweir.evaluate.select.boxes import HasDetail
 from fishweir.evaluate.select.boxes.choose import SAMPLE, choose, grid_work, sample_from_queries
 from fishweir.evaluate.select.boxes.regions import Floats
 from fishweir.evaluate.select.constant_tables import Table
@@ -54,15 +54,15 @@ RegionChoice = tuple[tuple[int, ...], str, Mapping[str, Any]]
 def choose_regions(
     tables: Mapping[int, Table], statistics: Statistics, kernel: str | None = None
 ) -> list[RegionChoice]:
-    """The pools that are worthwhile; with a given kernel, all possible pools, evaluated by that kernel."""
+    """The region sets that are worthwhile; with a given kernel, all possible region sets, evaluated by that kernel."""
     grouped: dict[Hashable, list[int]] = defaultdict(list)
     for place, table in tables.items():
         if attribute_count(table.template) > 1:
             grouped[_together(table.template)].append(place)
     if kernel is not None:
         return [(tuple(places), kernel, {}) for places in grouped.values()]
-    pools = (_paying(tables, places, statistics) for places in grouped.values())
-    return [pool for pool in pools if pool is not None]
+    region_sets = (_paying(tables, places, statistics) for places in grouped.values())
+    return [region_set for region_set in region_sets if region_set is not None]
 
 
 def _together(template: Template) -> Hashable:
@@ -76,12 +76,12 @@ def _paying(tables: Mapping[int, Table], places: Sequence[int], statistics: Stat
     chosen = tuple(i for i in places if tables[i].size < SMALL or let_through[i] >= FEW)
     if not chosen or sum(tables[i].size for i in chosen) < SMALL:
         return None
-    pool = RegionSet(tuple(tables[i] for i in chosen), chosen, "grid")
+    region_set = RegionSet(tuple(tables[i] for i in chosen), chosen, "grid")
     behind_anchors = sum(NS_PER_TABLE + NS_PER_CANDIDATE * let_through[i] for i in chosen)
-    attributes = len(pool.attributes)
-    if behind_anchors < NS_PER_ATTRIBUTE * attributes + grid_work(pool.size, attributes):
+    attributes = len(region_set.attributes)
+    if behind_anchors < NS_PER_ATTRIBUTE * attributes + grid_work(region_set.size, attributes):
         return None
-    choice = choose(pool.boxes, sampled(pool, statistics))
+    choice = choose(region_set.boxes, sampled(region_set, statistics))
     return chosen, choice.strategy, choice.index.arrays()
 
 
@@ -96,22 +96,22 @@ def candidates(table: Table, statistics: Statistics) -> float:
     return table.size * selectivity(anchor, template, list(table.columns), statistics)
 
 
-def kernel_detail(pool: RegionSet, statistics: Statistics) -> str:
+def kernel_detail(region_set: RegionSet, statistics: Statistics) -> str:
     """Details reported by the kernel for a batch of sampled tuples; empty for most kernels."""
-    if not isinstance(pool.index, Detailed):
+    if not isinstance(region_set.index, HasDetail):
         return ""
-    values = sampled(pool, statistics)
-    return pool.index.detail(sample_from_queries(pool.boxes) if values is None else values)
+    values = sampled(region_set, statistics)
+    return region_set.index.detail(sample_from_queries(region_set.boxes) if values is None else values)
 
 
-def sampled(pool: RegionSet, statistics: Statistics) -> Floats | None:
+def sampled(region_set: RegionSet, statistics: Statistics) -> Floats | None:
     """Plausible tuples: a sampled value for each path, drawn independently."""
-    known = [statistics.get(path_key(pool.source, dotted(path)), PathStatistics()) for path in pool.paths]
-    if not all(known[attribute.place].sample for attribute in pool.attributes):
+    known = [statistics.get(path_key(region_set.source, dotted(path)), PathStatistics()) for path in region_set.paths]
+    if not all(known[attribute.place].sample for attribute in region_set.attributes):
         return None
     random = np.random.default_rng(0)
     tables = [_values(random.choice(some.sample, SAMPLE).tolist() if some.sample else []) for some in known]
-    return pool.values(tables, [None] * len(tables), SAMPLE)
+    return region_set.values(tables, [None] * len(tables), SAMPLE)
 
 
 def _values(texts: list[str]) -> PathTable:

@@ -1,4 +1,4 @@
-"""Combines a pool of tables into one set of query regions (Spatial Join CQ 4.1) that are looked up together.
+"""Combines tables into one set of query regions (Spatial Join CQ 4.1) that are looked up together.
 
 In: tables of one source, whose templates may constrain different attributes. Out: a `RegionSet` with the attributes,
 the regions of all queries over them, and the kernel that joins a batch of bindings with the regions (boxes/). A query
@@ -25,7 +25,7 @@ import pyarrow as pa
 from fishweir.algebra.nodes import Source
 from fishweir.algebra.normal import ANY_ROOT, ConstantCondition, Template, dotted
 from fishweir.evaluate.arrays import Column, Ints
-from fishweir.evaluate.group import Placed
+from fishweir.evaluate.group import PlacedBundle
 from fishweir.evaluate.select.bindings import bound_nodes
 from fishweir.evaluate.select.boxes import KERNELS, STORED, Boxes, Index, StringCodes
 from fishweir.evaluate.select.boxes.regions import HIGHEST, LOWEST, Floats, Keys, float_keys
@@ -79,7 +79,7 @@ def required(template: Template) -> set[int]:
 
 @dataclass(frozen=True)
 class RegionSet:
-    """The tables of a pool. `indexes` are their places in the segment. `strategy` is a key of KERNELS."""
+    """Tables that are looked up together. `indexes` are their places in the segment. `strategy` is a key of KERNELS."""
 
     tables: tuple[Table, ...]
     indexes: tuple[int, ...]
@@ -88,7 +88,7 @@ class RegionSet:
     """The arrays of the index, if the segment has them."""
 
     @classmethod
-    def of(cls, placed: Placed) -> RegionSet:
+    def of(cls, placed: PlacedBundle) -> RegionSet:
         """The tables that a bundle evaluates together."""
         bundle = placed.bundle
         return cls(placed.groups, bundle.groups, bundle.parameter, bundle.arrays)  # type: ignore[arg-type]

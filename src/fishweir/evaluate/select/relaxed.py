@@ -15,7 +15,7 @@ import numpy as np
 
 from fishweir.algebra.normal import Template
 from fishweir.evaluate.arrays import expand
-from fishweir.evaluate.group import Placed
+from fishweir.evaluate.group import PlacedBundle
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.anchors import choose_anchor
 from fishweir.evaluate.select.constant_tables import Table, build_table
@@ -60,10 +60,10 @@ def relaxed_table(table: Table, paths: Collection[Path]) -> Table | None:
     return build_table(template, choose_anchor(template, columns, NOT_COUNTED), table.numbers, columns)
 
 
-class Relaxed:
+class RelaxedTables:
     """The tables of an operator without the conditions on some paths, built once."""
 
-    def __init__(self, placed: Placed, tables: Collection[Table], paths: Collection[Path]) -> None:
+    def __init__(self, placed: PlacedBundle, tables: Collection[Table], paths: Collection[Path]) -> None:
         made = ((place, relaxed_table(one, paths)) for place, one in zip(placed.bundle.groups, tables, strict=True))
         self.tables = [(place, table) for place, table in made if table is not None]
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from fishweir.algebra.nodes import Source
-from fishweir.evaluate.group import Bundle, Placed, Strategy
+from fishweir.evaluate.group import Bundle, PlacedBundle, Strategy
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.select.match import match_table
@@ -46,7 +46,7 @@ class SelectionOperator(Protocol):
 class TableOperator:
     """Common base of the operators over tables."""
 
-    placed: Placed
+    placed: PlacedBundle
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
@@ -82,13 +82,13 @@ class Regions(TableOperator):
     """Evaluates all tables together, by joining a batch of bindings with the regions of their queries."""
 
     @cached_property
-    def pooled(self) -> RegionSet:
+    def region_set(self) -> RegionSet:
         return RegionSet.of(self.placed)
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
         """Results are lists of queries, so they can be attributed to any of the groups."""
         found = FirstValues(witnesses) if self.tables[0].template.columns else witnesses
-        for matches in match_regions(self.pooled, found):
+        for matches in match_regions(self.region_set, found):
             yield self.placed.first, matches
 
 
@@ -100,7 +100,7 @@ class TwigProgram(TableOperator):
     _made: WeakKeyDictionary[SharedPaths, tuple[int, PlainPaths | None, Twigs | None]] = field(
         default_factory=WeakKeyDictionary
     )
-    """By automaton, as long as there is one: a rehearsal has its own."""
+    """By automaton, as long as it exists: a rehearsal has its own."""
 
     def matches(self, witnesses: Mapping[Path, PathTable]) -> Iterator[tuple[int, Matches]]:
         if not isinstance(witnesses, FoundTables):
@@ -113,8 +113,8 @@ class TwigProgram(TableOperator):
                 yield self.placed.first, matches
 
     def _twigs(self, shared: SharedPaths) -> tuple[PlainPaths | None, Twigs | None]:
-        """The program. It is rebuilt when the segment's paths have been added to the automaton again."""
-        since = shared.held_since[self.segment]
+        """The program, rebuilt if the segment's paths have been added to the automaton again."""
+        since = shared.generations[self.segment]
         made = self._made.get(shared)
         if made is None or made[0] != since:
             placed = list(zip(self.placed.bundle.groups, self.tables, strict=True))
@@ -135,7 +135,7 @@ class ByAnchor(Strategy):
     def take(self, groups: Mapping[int, Table], statistics: Statistics) -> list[Bundle]:
         return [self.bundle([place]) for place in groups]
 
-    def operator(self, placed: Placed) -> LookUp:
+    def operator(self, placed: PlacedBundle) -> LookUp:
         return LookUp(placed)
 
 
@@ -149,7 +149,7 @@ class ByTwigs(Strategy):
                 by_source.setdefault(table.template.source, []).append(place)
         return [self.bundle(places) for places in by_source.values() if len(places) >= FEWEST]
 
-    def operator(self, placed: Placed) -> TwigProgram:
+    def operator(self, placed: PlacedBundle) -> TwigProgram:
         return TwigProgram(placed)
 
 
@@ -163,8 +163,8 @@ class ByRegions(Strategy):
         self.name, self.kernel, self.module = name, kernel, module  # type: ignore[misc]
 
     def take(self, groups: Mapping[int, Table], statistics: Statistics) -> list[Bundle]:
-        pools = choose_regions(groups, statistics, self.kernel)
-        return [self.bundle(*pool) for pool in pools]
+        region_sets = choose_regions(groups, statistics, self.kernel)
+        return [self.bundle(*region_set) for region_set in region_sets]
 
-    def operator(self, placed: Placed) -> Regions:
+    def operator(self, placed: PlacedBundle) -> Regions:
         return Regions(placed)

@@ -154,7 +154,7 @@ def suspensions(witnesses: Mapping[Path, PathTable]) -> Suspensions:
     return getattr(witnesses, "suspensions", ())
 
 
-def not_sought(witnesses: Mapping[Path, PathTable], paths: Collection[Path]) -> Ints:
+def suspended_documents(witnesses: Mapping[Path, PathTable], paths: Collection[Path]) -> Ints:
     """The documents in which one of some paths was suspended, so that a missing value has no meaning."""
     hit = [documents for documents, suspended in suspensions(witnesses) if not suspended.isdisjoint(paths)]
     return np.concatenate([np.empty(0, np.int64), *hit])
@@ -173,7 +173,7 @@ def hash_texts(texts: pa.Array) -> NDArray[np.uint64]:
     first, last = (int(offsets[0]), int(offsets[-1])) if len(texts) else (0, 0)
     if first == last:
         return mix(np.zeros(len(texts), np.uint64))
-    if "numba" in sys.modules:  # registration alone runs without numba, which takes a second to load
+    if "numba" in sys.modules:  # registration alone needs no numba, which takes a second to load
         from fishweir.evaluate.witnesses.text_kernels import polynomials
 
         return mix(polynomials(offsets[:-1], offsets[1:], np.frombuffer(texts.buffers()[2], np.uint8), BASE))

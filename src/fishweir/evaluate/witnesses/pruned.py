@@ -61,11 +61,11 @@ class Pruning:
             start = self._starts[context] = self._above(context)
         if start & self._whole or not is_simple(body) or min(wanted, default=0) < 0:
             return None
-        asked = sorted(set(wanted)) if len(wanted) > 1 else list(wanted)
-        numbers = np.array(asked, np.int64)
+        old_numbers = sorted(set(wanted)) if len(wanted) > 1 else list(wanted)
+        numbers = np.array(old_numbers, np.int64)
         stack, into = self._stack(len(body))
         length = prune(np.frombuffer(body, np.uint8), self._steps, self._names, start, numbers, stack, into)
-        return None if length < 0 else (into[:length].tobytes(), dict(zip(asked, numbers.tolist(), strict=True)))
+        return None if length < 0 else (into[:length].tobytes(), dict(zip(old_numbers, numbers.tolist(), strict=True)))
 
     def _above(self, context: tuple[str, ...]) -> int:
         above = everything = 1

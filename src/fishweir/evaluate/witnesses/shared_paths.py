@@ -6,8 +6,8 @@ sharing. A path with descendant steps has one row per embedding of its steps.
 
 Under overload, a walk takes *turns* (turns.py). `start(turns)` suspends paths for a number of consecutive documents,
 then other paths for the next ones. Within documents, it may switch from element to element. A subtree that only
-suspended paths need is skipped. `not_sought(witnesses, paths)` returns the documents in which one of some paths was
-suspended. A missing value has no meaning there, so tests for absence must check this first.
+suspended paths need is skipped. `suspended_documents(witnesses, paths)` returns the documents in which one of some
+paths was suspended. A missing value has no meaning there, so tests for absence must check this first.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ PathUses = Mapping[Path, bool]
 class SharedPaths:
     """The automaton of some sources. New segments add their paths, and removed segments release theirs.
 
-    `keys` maps ids to the keys used in counters. `held_since` gets a new number whenever a segment's paths are added
-    again, which invalidates everything derived from their ids.
+    `keys` maps ids to the keys used in counters. `generations` has a number for each segment, which changes when its
+    paths are added again: everything derived from their ids is then invalid.
     """
 
     def __init__(self) -> None:
         self.automaton = PathAutomaton()
         self.ids: dict[Path, int] = {}
         self.keys: dict[int, int] = {}
-        self.held_since: dict[str, int] = {}
+        self.generations: dict[str, int] = {}
         self._held: dict[str, PathUses] = {}
         self._times = 0
 
@@ -67,7 +67,7 @@ class SharedPaths:
         gone = [segment for segment in self._held if segment not in wanted]
         for segment, paths in new.items():
             self._times += 1
-            self.held_since[segment] = self._times
+            self.generations[segment] = self._times
             for path, valued in paths.items():
                 self.ids[path] = self.automaton.add(steps_to_pattern(path), valued) if path != ITEM else ITEM_ID
             for path, key in zip(paths, path_keys(paths), strict=True):
@@ -96,11 +96,11 @@ class SharedPaths:
         """The automaton without some paths. The item itself and unknown paths require no walk."""
         return self.automaton.view([id for path in suspended if (id := self.ids.get(path, ITEM_ID)) != ITEM_ID])
 
-    def unsought(self, suspended: Collection[Path]) -> frozenset[Path]:
+    def unevaluated(self, suspended: Collection[Path]) -> frozenset[Path]:
         """The suspended paths that are not found as a by-product of other paths."""
         view = self.view(suspended)
         known = [(path, id) for path in suspended if (id := self.ids.get(path, ITEM_ID)) != ITEM_ID]
-        return frozenset(path for path, id in known if view and not view.seeks(self.automaton.paths[id]))
+        return frozenset(path for path, id in known if view and not view.evaluates(self.automaton.paths[id]))
 
 
 class DocumentWalk:
@@ -141,13 +141,13 @@ class DocumentWalk:
 
     def tables(self) -> FoundTables:
         batch = self.shared.automaton.finish(self.walk)
-        unsought = [
-            (np.array(documents, np.int64), self.shared.unsought(suspended))
+        unevaluated = [
+            (np.array(documents, np.int64), self.shared.unevaluated(suspended))
             for documents, suspended in zip(self._by_turn, self._turns.suspended, strict=True)
             if documents and suspended
         ]
         documents = np.array(self.walk.documents, np.int64)
-        return FoundTables(self.shared, batch, documents, self._items, unsought, self.walk.left_out)
+        return FoundTables(self.shared, batch, documents, self._items, unevaluated, self.walk.left_out)
 
 
 class FoundTables(Mapping[Path, PathTable]):

@@ -21,7 +21,7 @@ class Siblings:
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self._known: dict[int, tuple[Ints, Ints, NDArray[np.bool_]]] = {}
+        self._positions: dict[int, tuple[Ints, Ints, NDArray[np.bool_]]] = {}
 
     def at_position(self, node: int, position: int, documents: Ints, nodes: Ints) -> NDArray[np.bool_]:
         """Whether nodes that end at a trie node are at a position. A node above a split counts as an only child."""
@@ -34,7 +34,7 @@ class Siblings:
 
     def _places(self, node: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
         """Sorted keys of the elements, their positions among their siblings from 1, and whether each is the last."""
-        if node not in self._known:
+        if node not in self._positions:
             rows = self._rows.of(node)
             keys = node_keys(self._rows.documents[rows], self._rows.positions[rows])
             order = np.argsort(keys, kind="stable")
@@ -47,5 +47,5 @@ class Siblings:
             places, lasts = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
             places[ordered] = np.arange(len(ordered)) - np.repeat(starts, counts) + 1
             lasts[ordered] = np.append(begins[1:], True)[: len(ordered)]
-            self._known[node] = keys, places, lasts
-        return self._known[node]
+            self._positions[node] = keys, places, lasts
+        return self._positions[node]

@@ -1,4 +1,4 @@
-"""The words of all texts of a batch. A kernel finds them; texts with odd characters are left to `algebra.texts`."""
+"""The words of all texts of a batch. A kernel finds them; texts with unusual characters are left to `algebra.texts`."""
 
 from __future__ import annotations
 

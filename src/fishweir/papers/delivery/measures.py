@@ -149,7 +149,7 @@ def _lines(path: Path) -> list[int]:
 
 
 def many_timers(count: int) -> list[Figure]:
-    """All but a hundred timers are due in a year: a round only costs what is due."""
+    """All but a hundred timers are due in a year: the cost of a round depends only on the timers that are due."""
     clock = testing.Clock(0.0)
     found = []
     with opened(clock) as weir:

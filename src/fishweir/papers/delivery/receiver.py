@@ -17,7 +17,7 @@ from urllib.request import urlopen
 Taken = list[tuple[str, list[int]]]
 
 
-class _Taker(asyncio.Protocol):
+class _Receiver(asyncio.Protocol):
     def __init__(self, taken: Taken) -> None:
         self.taken, self.buffer = taken, b""
 
@@ -47,7 +47,7 @@ class _Taker(asyncio.Protocol):
 
 async def _serve() -> None:
     taken: Taken = []
-    server = await asyncio.get_running_loop().create_server(lambda: _Taker(taken), "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(lambda: _Receiver(taken), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 TIMES = {
     "seconds": "",
-    "seconds_a_tuple": "",
+    "seconds_per_tuple": "",
     "match_seconds": ", matching",
     "cold_seconds": ", first time",
     "first_seconds": ", first time",
@@ -35,7 +35,7 @@ class Comparable:
     answers: float | None
 
 
-class Measured(Protocol):
+class MeasuredFigure(Protocol):
     @property
     def contestant(self) -> str: ...
 
@@ -44,7 +44,7 @@ class Measured(Protocol):
         ...
 
 
-def comparable(figures: Iterable[Measured]) -> list[Comparable]:
+def comparable(figures: Iterable[MeasuredFigure]) -> list[Comparable]:
     rows = []
     for one in figures:
         figure, x, answers = one.point()

@@ -272,7 +272,7 @@ def _check_oracle(
         (query,) = parse_script(texts[number])
         assert isinstance(query, CreateQuery)
         if _holds(query, rows[row], workload.joined) != ((number, row) in pairs):
-            raise Disagreement(f"{label}: the oracle decides otherwise on {texts[number]} and row {row}")
+            raise Disagreement(f"{label}: the oracle disagrees on {texts[number]} and row {row}")
 
 
 def _holds(query: CreateQuery, row: Element, joined: Sequence[Companies]) -> bool:

@@ -1,1 +1,1 @@
-"""The cost of late items: joins over news in the order of publication and in the order of arrival."""
+"""The cost of late items: joins over news in publication order and in arrival order."""

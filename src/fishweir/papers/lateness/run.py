@@ -1,5 +1,4 @@
-"""Measures the cost of lateness: real news through the Spark job, in the order of publication and as late as polls see
-it.
+"""Measures the cost of lateness: real news through the Spark job, in the order of publication and delayed as if polled.
 
 Half of the items arrive more than 12 hours late, 5% more than 44 hours (Weibull). The same items and joins run in
 order, late with learned lateness, and late with declared lateness. All must return the same results. The experiment
@@ -168,12 +167,12 @@ def targets(runs: dict[str, Run]) -> list[Target]:
         run = runs[name]
         lost = 1 - sum(run.found.values()) / max(1, sum(whole.found.values()))
         words = f"{sum(run.found.values()):,} of {sum(whole.found.values()):,}, {run.missed:,} items later than allowed"
-        goals.append(Target(f"{name}: all results of those in order", words, lost == 0))
+        goals.append(Target(f"{name}: all results of the run in order", words, lost == 0))
         ratio = _seconds(whole) / _seconds(run)
-        goals.append(Target(f"{name}: at least 0.8 of the documents a second", f"{ratio:.2f}", ratio >= 0.8))
+        goals.append(Target(f"{name}: at least 0.8 of its documents per second", f"{ratio:.2f}", ratio >= 0.8))
         half = len(run.retained) // 2
         growth = max(run.retained[half:]) / max(1, max(run.retained[half // 2 : half]))
-        goals.append(Target(f"{name}: state is flat", f"{growth:.2f} times from one half to the next", growth < 1.5))
+        goals.append(Target(f"{name}: constant state", f"{growth:.2f} times from one half to the next", growth < 1.5))
     return goals
 
 
@@ -190,7 +189,7 @@ def draw(runs: dict[str, Run], path: Path) -> None:
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4))
     left.bar(list(runs), [1 / _seconds(run) for run in runs.values()])
-    left.set_ylabel("documents a second, in micro-batches")
+    left.set_ylabel("documents per second in micro-batches")
     for name, run in runs.items():
         right.plot(run.retained, label=name)
     right.set_xlabel("micro-batch")
@@ -203,7 +202,7 @@ def draw(runs: dict[str, Run], path: Path) -> None:
 
 
 def show(outcome: Outcome, runs: dict[str, Run], console: Console) -> None:
-    table = Table("arrival", "documents a second", "match rows", "retained at most", "later than allowed")
+    table = Table("arrival", "documents per second", "match rows", "retained at most", "later than allowed")
     for name, run in runs.items():
         rate, rows = f"{1 / _seconds(run):,.0f}", f"{run.figure.pairs:,}"
         table.add_row(name, rate, rows, f"{max(run.retained):,}", f"{run.missed:,}")

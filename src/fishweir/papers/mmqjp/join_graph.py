@@ -99,16 +99,16 @@ def to_join_graph(shape: Shape, constants: Sequence[Constant] = ()) -> JoinGraph
 
 def _check(shape: Shape) -> None:
     if len(shape.blocks) != 2 or not shape.windows:
-        raise UnsupportedJoin("a join has two blocks and a window")
+        raise UnsupportedJoin("a join must have two blocks and a window")
     if not any(edge_variables(shape, 0)):
-        raise UnsupportedJoin("a join without a comparison between its blocks is no part of MMQJP")
+        raise UnsupportedJoin("a join without a comparison between its blocks is not part of MMQJP")
     if any(window.rows for window in shape.windows):
-        raise UnsupportedJoin("windows by number of rows are no part of MMQJP")
+        raise UnsupportedJoin("windows of rows are not part of MMQJP")
     if shape.alternatives or any(node.absent for block in shape.blocks for node in block.pattern.walk()):
-        raise UnsupportedJoin("'or' and 'not' are no part of MMQJP")
+        raise UnsupportedJoin("'or' and 'not' are not part of MMQJP")
     on_texts = [condition.op for condition in shape.conditions if condition.op not in MIRRORED]
     if on_texts:
-        raise UnsupportedJoin(f"'{on_texts[0]}' is no part of MMQJP, which compares values")
+        raise UnsupportedJoin(f"'{on_texts[0]}' is not part of MMQJP, which only compares values")
 
 
 def _edge(condition: Comparison, places: Sequence[dict[str, int]]) -> Edge:
@@ -123,7 +123,7 @@ def _tree(shape: Shape, constants: Sequence[Constant], side: int, pattern: Patte
     shown, kept = reduced(pattern, joined) | mentioned, joined | mentioned
     for node in pattern.walk():
         if id(node) in kept and node.step.is_attribute and node.step.name == "*":
-            raise UnsupportedJoin("a variable on any attribute, @*, has no node id of its own")
+            raise UnsupportedJoin("a variable on any attribute, @*, has no node id")
     tests: dict[str, list[Test]] = {}
     for condition in shape.conditions:
         if isinstance(condition.right, Slot):

@@ -19,7 +19,7 @@ import numpy as np
 from fishweir.algebra.nodes import Source
 from fishweir.errors import QueryError
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.group import Bundle, Placed, Strategy
+from fishweir.evaluate.group import Bundle, PlacedBundle, Strategy
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.operators import EdgeSetJoins
 from fishweir.evaluate.join.pairing import RunContext
@@ -27,7 +27,7 @@ from fishweir.evaluate.join.rows.probing import Joined
 from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.statistics import Statistics
-from fishweir.papers.followed import Followed, Follower
+from fishweir.papers.document_numbering import DocumentNumbering, NumberedRuns
 from fishweir.papers.mmqjp.duckdb_engine import DuckDBEngine
 from fishweir.papers.mmqjp.mmqjp import Mmqjp
 from fishweir.papers.mmqjp.relational import Found, MinorQuery, RelationalJoin
@@ -46,7 +46,7 @@ class Share:
     join: RelationalJoin
     tables: Ints
     numbers: Ints
-    documents: Follower
+    documents: DocumentNumbering
 
 
 class RelationalJoins(EdgeSetJoins):
@@ -64,16 +64,16 @@ class RelationalJoins(EdgeSetJoins):
     def pairs(self, new: Run, old: Sequence[Run], part: int, parts: int, known: RunContext) -> Iterator[Joined]:
         share = self.share(part, parts)
         join, runs = share.join, [*old, new]
-        followed = share.documents.follow(old, [new])
-        if followed.restarted:
-            join.restore(self._relations(share, old, followed.numbers[:-1]))
-        batch = self._relations(share, [new], followed.numbers[-1:])
+        numbered = share.documents.number(old, [new])
+        if numbered.restarted:
+            join.restore(self._relations(share, old, numbered.numbers[:-1]))
+        batch = self._relations(share, [new], numbered.numbers[-1:])
         join.load(batch)
         with join.timed("join"):
             answers = [found for found in join.evaluate(batch, lambda query: query) if len(found.rows)]
         join.maintain(batch)
         for found in answers:
-            yield from self._pairs(share, found, runs, followed)
+            yield from self._pairs(share, found, runs, numbered)
 
     def _relations(self, share: Share, runs: Sequence[Run], numbers: Sequence[Ints]) -> Relations:
         parts = [run_relations(share.join.finder, run, self.by_source) for run in runs]
@@ -85,7 +85,7 @@ class RelationalJoins(EdgeSetJoins):
             numbers = np.concatenate([table.numbers for table in self.tables])[part::parts]
             join = self.make()
             join.register_minors(query for at, query in enumerate(self._queries()) if at % parts == part)
-            self._shares[part, parts] = Share(join, tables, numbers, Follower())
+            self._shares[part, parts] = Share(join, tables, numbers, DocumentNumbering())
         return self._shares[part, parts]
 
     def _queries(self) -> Iterator[MinorQuery]:
@@ -94,13 +94,13 @@ class RelationalJoins(EdgeSetJoins):
             for ends in zip(*(reach.tolist() for reach in waiting), strict=True):
                 yield placed.template, placed.variables, ends
 
-    def _pairs(self, share: Share, found: Found, runs: Sequence[Run], followed: Followed) -> Iterator[Joined]:
+    def _pairs(self, share: Share, found: Found, runs: Sequence[Run], numbered: NumberedRuns) -> Iterator[Joined]:
         """The rows of RoutT, grouped by pair of runs and join table."""
         names = found.rows.column_names
         rows = dict(zip(names, (found.rows[name].to_numpy() for name in names), strict=True))
-        there = followed.there(rows["docid1"]) & followed.there(rows["docid2"])
+        there = numbered.is_retained(rows["docid1"]) & numbered.is_retained(rows["docid2"])
         rows = {name: column[there] for name, column in rows.items()}
-        (left_runs, lefts), (right_runs, rights) = (followed.locate(rows[name]) for name in ("docid1", "docid2"))
+        (left_runs, lefts), (right_runs, rights) = (numbered.locate(rows[name]) for name in ("docid1", "docid2"))
         tables = share.tables[rows["qid"]]
         kinds = np.stack([tables, left_runs, right_runs], axis=1)
         for table, left, right in np.unique(kinds, axis=0).tolist():
@@ -135,7 +135,7 @@ class ByRelations(Strategy):
         taken = [place for place, table in groups.items() if is_published(table)]
         return [self.bundle(taken)] if taken else []
 
-    def operator(self, placed: Placed) -> RelationalJoins:
+    def operator(self, placed: PlacedBundle) -> RelationalJoins:
         return RelationalJoins(placed.groups, self.make)  # type: ignore[arg-type]
 
 

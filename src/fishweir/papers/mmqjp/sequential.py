@@ -3,8 +3,8 @@
 `Sequential` evaluates a query on hash tables of the witnesses: the new document's bindings of one side, the retained
 documents that have a value in common with it, their bindings of the other side, and all pairs of these compared.
 `SequentialSql` sends the engine one statement per query: its template's conjunctive query with the query's own
-variables and window in place of RT. Both have the same witnesses as MMQJP, so they differ from it only in what queries
-share, which is nothing.
+variables and window in place of RT. Both have the same witnesses as MMQJP, so the only difference is that their queries
+share nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SequentialSql(RelationalJoin):
         self._changed.clear()
 
 
-class Nowhere:
+class NoEngine:
     """The engine of strategies that store the relations themselves."""
 
     def create(self, name: str, table: pa.Table) -> None: ...
@@ -51,7 +51,7 @@ class Nowhere:
     def materialize(self, name: str, query: str) -> None: ...
 
     def run(self, query: str) -> pa.Table:
-        raise TypeError("this strategy asks no engine")
+        raise TypeError("this strategy uses no engine")
 
     def drop(self, name: str) -> None: ...
 
@@ -60,7 +60,7 @@ class Sequential(RelationalJoin):
     """Rbin by pair of variables and document, values by document and node, documents by variable and value."""
 
     def __init__(self, share_equal: bool = False) -> None:
-        super().__init__(Nowhere(), share_equal)
+        super().__init__(NoEngine(), share_equal)
         self._clear()
 
     def _clear(self) -> None:

@@ -136,5 +136,5 @@ def _not_run(figure: Figure) -> Figure:
         None,
         figure.c,
         repetitions=0,
-        note=f"not run: by the smaller N it would take more than {TOO_LONG:.0f} s",
+        note=f"not run: judging by the smaller N, it would take more than {TOO_LONG:.0f} s",
     )

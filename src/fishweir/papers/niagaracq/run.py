@@ -65,7 +65,7 @@ def measure_kernel(outcome: Outcome, market: Market, sizes: kernel.Sizes, progre
 
 def measure_engine(outcome: Outcome, market: Market, quick: bool, progress: Progress) -> None:
     """Measures registration first, then the end-to-end time on the homes that it has created."""
-    from fishweir.papers.niagaracq.whole_way import COLD, measure_whole_way
+    from fishweir.papers.niagaracq.end_to_end import COLD, measure_end_to_end
 
     rounds = QUICK_ROUNDS if quick else ROUNDS
     with tempfile.TemporaryDirectory(prefix="fishweir-bench-") as folder:
@@ -80,7 +80,7 @@ def measure_engine(outcome: Outcome, market: Market, quick: bool, progress: Prog
         done(script)
         for n, home in homes.items():
             done = _to(progress, progress.add_task(f"Spark, {n:,} queries", total=COLD + rounds))
-            outcome.figures.append(measure_whole_way(home, n, market, kernel.CHANGED, rounds, done))
+            outcome.figures.append(measure_end_to_end(home, n, market, kernel.CHANGED, rounds, done))
 
 
 def _to(progress: Progress, task: TaskID) -> Callable[[int], None]:

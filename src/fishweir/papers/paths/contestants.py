@@ -76,7 +76,7 @@ class Shared:
         return found
 
 
-class Planned:
+class SharedPlan:
     """All paths as XSCL selections in one shared plan: the automaton, then the tables and twigs."""
 
     name = Shared.name
@@ -85,21 +85,21 @@ class Planned:
         self.texts = list(texts)
         script = ";\n".join(f"create query q{i} as {to_xscl(text, prefixes)}" for i, text in enumerate(self.texts))
         created = [statement for statement in parse_script(script) if isinstance(statement, CreateQuery)]
-        self.asked: list[tuple[Template, tuple[Constant, ...]]] = []
+        self.planned: list[tuple[Template, tuple[Constant, ...]]] = []
         for query in created:
             assert isinstance(query.shape, Shape)
             normal = to_normal(query.shape)
             assert isinstance(normal.template, Template)
-            self.asked.append((normal.template, tuple(query.constants[i] for i in normal.slots)))  # type: ignore[index]
-        rows = [(i, template, constants) for i, (template, constants) in enumerate(self.asked)]
+            self.planned.append((normal.template, tuple(query.constants[i] for i in normal.slots)))  # type: ignore[index]
+        rows = [(i, template, constants) for i, (template, constants) in enumerate(self.planned)]
         self.segment = planned_segment("bench", build_groups(rows, {}), {})
         self.plan = plan_of([self.segment], [Source(STREAM)])
 
     def distinct(self) -> list[str]:
-        by_question: dict[object, str] = {}
-        for text, asked in zip(self.texts, self.asked, strict=True):
-            by_question[asked] = min(by_question.get(asked, text), text, key=len)
-        return list(by_question.values())
+        by_query: dict[object, str] = {}
+        for text, planned in zip(self.texts, self.planned, strict=True):
+            by_query[planned] = min(by_query.get(planned, text), text, key=len)
+        return list(by_query.values())
 
     def match(self, roots: Sequence[Element]) -> list[tuple[int, Matches]]:
         walk = self.plan.start()
@@ -129,7 +129,7 @@ class Planned:
     def nodes(self, roots: Sequence[Element], texts: Sequence[str]) -> dict[str, Nodes]:
         result: dict[str, Nodes] = {text: set() for text in texts}
         for query, document, node in np.stack(self._pairs(self.match(roots)), axis=1).tolist():
-            template, _ = self.asked[query]
+            template, _ = self.planned[query]
             step = template.nodes[template.outputs[0]].step
             result[self.texts[query]].add((document, f"{node}@{step.name}" if step.is_attribute else f"{node}"))
         return result
@@ -182,8 +182,8 @@ def _node_id(node: object, number: dict[Element, int]) -> str:
     return str(number[node])  # type: ignore[index]
 
 
-Fast = Shared | Planned
-FAST: dict[str, type[Shared] | type[Planned]] = {"plain": Shared, "predicates": Planned}
+Fast = Shared | SharedPlan
+FAST: dict[str, type[Shared] | type[SharedPlan]] = {"plain": Shared, "predicates": SharedPlan}
 Contestant = Callable[[Iterable[str], dict[str, str]], Fast | Alone]
 
 
@@ -203,7 +203,7 @@ def check_agreement(
             if first[text] != other[text]:
                 some = sorted(first[text] ^ other[text])[:3]
                 raise Disagreement(
-                    f"{label}: {text} finds {len(first[text]):,} nodes here, {len(other[text]):,} "
-                    f"by itself; e.g. (document, node) {some}"
+                    f"{label}: {text} finds {len(first[text]):,} nodes together with others, {len(other[text]):,} "
+                    f"alone; e.g. (document, node) {some}"
                 )
     return sum(map(len, first.values()))

@@ -146,7 +146,7 @@ def _parsed(bodies: Sequence[bytes]) -> list[Element]:
 
 
 @dataclass(frozen=True)
-class Slow:
+class LxmlTime:
     """The time of all paths on all documents, with and without the slowest hundredth of them; a note if it is
     extrapolated from a sample."""
 
@@ -157,7 +157,7 @@ class Slow:
 
 def measure_alone(
     alone: Alone, fast: Fast, roots: Sequence[Element], label: str, most: float = TOO_LONG, sample: float = SAMPLE
-) -> Slow:
+) -> LxmlTime:
     """Measures all paths if that takes less than `most` seconds; else a sample of about `sample` seconds. Everything
     that was run is compared with Fishweir's results."""
     draw = random.Random(5)
@@ -167,7 +167,7 @@ def measure_alone(
     factor = len(texts) / len(few_texts) * len(roots) / len(few_roots)
     expected = factor * sum(_run(alone, fast, few_roots, few_texts, label))
     if expected <= most:
-        return _slow(_run(alone, fast, roots, texts, label), 1.0)
+        return _lxml_time(_run(alone, fast, roots, texts, label), 1.0)
     count = max(1, min(len(roots), int(len(roots) * sample / expected)))
     few_roots = draw.sample(list(roots), count)
     share = min(1.0, sample / (expected * count / len(roots)))
@@ -175,12 +175,12 @@ def measure_alone(
     of_texts = f" and {len(few_texts):,} of {len(texts):,} paths" if len(few_texts) < len(texts) else ""
     note = f"extrapolated from {len(few_roots):,} of {len(roots):,} documents{of_texts}"
     factor = len(texts) / len(few_texts) * len(roots) / len(few_roots)
-    return _slow(_run(alone, fast, few_roots, few_texts, label), factor, note)
+    return _lxml_time(_run(alone, fast, few_roots, few_texts, label), factor, note)
 
 
-def _slow(seconds: list[float], factor: float, note: str = "") -> Slow:
+def _lxml_time(seconds: list[float], factor: float, note: str = "") -> LxmlTime:
     kept = sorted(seconds)[: max(1, len(seconds) - -(-len(seconds) // 100))]
-    return Slow(factor * sum(seconds), factor * sum(kept) * len(seconds) / len(kept), note)
+    return LxmlTime(factor * sum(seconds), factor * sum(kept) * len(seconds) / len(kept), note)
 
 
 def _run(alone: Alone, fast: Fast, roots: Sequence[Element], texts: Sequence[str], label: str) -> list[float]:
@@ -189,7 +189,7 @@ def _run(alone: Alone, fast: Fast, roots: Sequence[Element], texts: Sequence[str
     own = fast.lengths(fast.match(roots))
     for text, length in found.items():
         if own[text] != length:
-            raise Disagreement(f"{label}: {text} finds {own[text]:,} nodes here, {length:,} by itself")
+            raise Disagreement(f"{label}: {text} finds {own[text]:,} nodes together with others, {length:,} alone")
     return seconds
 
 

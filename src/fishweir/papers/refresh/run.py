@@ -165,7 +165,7 @@ def targets(outcome: Outcome) -> list[Target]:
 
 
 def show(outcome: Outcome, console: Console) -> None:
-    table = Table("shown", "mean interval", "fetched", "requests", "items missed", "mean delay", "ms a request")
+    table = Table("shown", "mean interval", "fetched", "requests", "items missed", "mean delay", "ms per request")
     for f in outcome.figures:
         cost = f"{1000 * f.seconds / f.requests:.2f}"
         delay = f"{f.mean_delay_hours:.2f} h"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fishweir.evaluate.arrays import expand
-from fishweir.evaluate.group import Bundle, Placed, Strategy
+from fishweir.evaluate.group import Bundle, PlacedBundle, Strategy
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.factorization.cost import Predicate, Selectivity, independent
 from fishweir.evaluate.select.factorization.layout import to_layout
@@ -95,7 +95,7 @@ class ByAlgorithm(Strategy):
         small = max(lengths, default=0) <= LONGEST and sum(1 << length for length in lengths) <= MOST_EXPRESSIONS
         return small and len(lengths) <= self.most
 
-    def operator(self, placed: Placed) -> PlannedFilters:
+    def operator(self, placed: PlacedBundle) -> PlannedFilters:
         return PlannedFilters(placed, self.algorithm)
 
 

@@ -66,7 +66,7 @@ class SteinerTrees:
                 density = (weight + self.weight[root]) / some
                 if best is None or density < best[0]:
                     best = density, vertex, edges
-        assert best is not None, "fewer terminals below the root than asked for"
+        assert best is not None, "there are at least k terminals below the root"
         return best[2] | {(root, best[1])}
 
 

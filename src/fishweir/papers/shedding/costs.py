@@ -20,7 +20,7 @@ from fishweir.algebra.return_paths import nodes_at
 from fishweir.evaluate.witnesses.path_tables import Path
 from fishweir.evaluate.witnesses.shared_paths import SharedPaths
 from fishweir.languages.script import parse_script
-from fishweir.pipeline.calibration import calibrated, shown, walked
+from fishweir.pipeline.calibration import calibrated, construct_outputs, walk_bodies
 from fishweir.pipeline.shed_costs import counts_of, output_cost, size
 from fishweir.shedding.patterns import PatternTree, shed_queries, to_tree
 from fishweir.shedding.problem import Candidate
@@ -65,13 +65,13 @@ class ShedQuery:
         return shared
 
     def match(self, bodies: Sequence[bytes]) -> None:
-        walked(self._paths, bodies)
+        walk_bodies(self._paths, bodies)
 
     def construct(self, bodies: Sequence[bytes]) -> None:
         if self.output:
-            shown(self.shape, self.output, bodies, (self.node,))
+            construct_outputs(self.shape, self.output, bodies, (self.node,))
 
-    def predicted(self, counted: Counted, together: int) -> Costs:
+    def predicted(self, counted: PatternCounts, together: int) -> Costs:
         """The predicted costs per document when `together` documents are walked together."""
         price, counts, whole = calibrated(), counted.patterns, counted.elements
         read = tags_read(counted.roots, [self.tree.root, *self.conditions])
@@ -80,7 +80,7 @@ class ShedQuery:
         return reading, output_cost(price, whole, counts, self.returned)
 
 
-class Counted:
+class PatternCounts:
     """Counts of a query's patterns in some documents."""
 
     def __init__(self, shape: Shape, bodies: Sequence[bytes]) -> None:
@@ -109,7 +109,7 @@ def tags_read(roots: Sequence[Element], paths: Sequence[Path]) -> float:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCosts:
     """The shed queries of a query, the original first, without the empty one, and the costs of each per document."""
 
     queries: tuple[ShedQuery, ...]
@@ -122,14 +122,14 @@ class Measured:
         ]
 
 
-def measured(text: str, bodies: Sequence[bytes]) -> Measured:
+def measured(text: str, bodies: Sequence[bytes]) -> MeasuredCosts:
     queries = queries_of(text, bodies[0])
     best = [(float("inf"), float("inf"))] * len(queries)
     for _ in range(1 + ROUNDS):  # in turns, of which the fastest counts: other work can only add time
         for number, query in enumerate(queries):
             now, before = timed(query, bodies), best[number]
             best[number] = min(now[0], before[0]), min(now[1], before[1])
-    return Measured(queries, tuple(best))
+    return MeasuredCosts(queries, tuple(best))
 
 
 def timed(query: ShedQuery, bodies: Sequence[bytes]) -> Costs:

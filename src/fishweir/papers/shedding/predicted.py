@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fishweir.papers.shedding.costs import Counted, measured, shape_of
+from fishweir.papers.shedding.costs import PatternCounts, measured, shape_of
 from fishweir.papers.shedding.transactions import Q1, Q2, sized, transactions
 
 HELD_OUT = {
@@ -52,7 +52,7 @@ def predictions(sample: int) -> list[Prediction]:
 
 def _of(name: str, text: str, bodies: list[bytes], counted: list[bytes]) -> list[Prediction]:
     """The predictions for one query. The original query comes first, and is not predicted from itself."""
-    known, found = measured(text, bodies), Counted(shape_of(text), counted)
+    known, found = measured(text, bodies), PatternCounts(shape_of(text), counted)
     models = [query.predicted(found, len(bodies)) for query in known.queries]
     scales = [cost / model for cost, model in zip(known.costs[0], models[0], strict=True)]
     return [

@@ -23,7 +23,7 @@ from fishweir.engine.weir import Weir
 from fishweir.papers.experiment.figures import Outcome, about_run
 from fishweir.papers.shedding import report
 from fishweir.papers.shedding.burst import Sizes, burst
-from fishweir.papers.shedding.costs import Measured, measured, timed, worth_of
+from fishweir.papers.shedding.costs import MeasuredCosts, measured, timed, worth_of
 from fishweir.papers.shedding.predicted import predictions
 from fishweir.papers.shedding.transactions import FIGURE_7, HUGE, LARGE, Q1, Q2, SMALL, TOKENS, sized, transactions
 from fishweir.shedding.fastshed import fast_shed
@@ -131,7 +131,7 @@ def arrival_rates(sample: int) -> list[Point]:
     return points
 
 
-def _spent(query: Measured, choice: Choice, bodies: Sequence[bytes]) -> float:
+def _spent(query: MeasuredCosts, choice: Choice, bodies: Sequence[bytes]) -> float:
     """The cost of running the choice: each shed query for as many documents as it was chosen for."""
     return sum(
         count * min(sum(timed(one, bodies)) for _ in range(2))
@@ -216,7 +216,7 @@ def cost_model(sample: int) -> list[Point]:
 
 
 def bursting(figure: str, opened: Callable[[Path], Weir], sizes: Sizes) -> list[Point]:
-    """A burst on the running job: what waited, and what was left out."""
+    """Measures a burst on the running job: waiting documents, and what was left out."""
     found, latency = burst(sizes, opened, drop=figure == "burst"), sizes.latency
     late = sum(wait > latency for wait in found.waits)
     lines = {

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from fishweir.algebra.codec import to_json
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.group import Bundle, Placed, Strategy
+from fishweir.evaluate.group import Bundle, PlacedBundle, Strategy
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.operators import JoinsByRows, RowSide, from_values
 from fishweir.evaluate.join.pairing import RunContext, only
@@ -40,7 +40,7 @@ from fishweir.evaluate.join.variables import key_of
 from fishweir.evaluate.select.boxes.regions import Floats
 from fishweir.evaluate.statistics import Statistics
 from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable
-from fishweir.papers.followed import Followed, Follower
+from fishweir.papers.document_numbering import DocumentNumbering, NumberedRuns
 from fishweir.papers.spatialjoin.window_queries import (
     Attribute,
     attributes_of,
@@ -66,7 +66,7 @@ class Share:
     queries: JoinQueries
     numbers: Ints
     join: SlidingJoin
-    documents: Follower
+    documents: DocumentNumbering
     streams: Streams = (frozenset(), frozenset())
     answered: RunContext | None = None
     """The last probe, which covered all of its new documents at once."""
@@ -143,16 +143,16 @@ class SlidingJoins(JoinsByRows):
         retained = {id(run) for run in old}
         new = [run for run in known.runs if id(run) not in retained]
         runs = [*old, *new]
-        followed = share.documents.follow(old, new)
+        numbered = share.documents.number(old, new)
         streams = self._streams(LEFT, runs), self._streams(RIGHT, runs)
-        if followed.restarted or streams != share.streams:
+        if numbered.restarted or streams != share.streams:
             share.streams, share.join = streams, self.make(share.queries, np.inf)  # the stage decides what is retained
-            before = [self._arrivals(side, old, followed.numbers, streams) for side in (LEFT, RIGHT)]
-            share.join.restore(State(before[LEFT], before[RIGHT], (followed.first_new, followed.first_new), -np.inf))
-        arrived = [self._arrivals(side, new, followed.numbers[len(old) :], streams) for side in (LEFT, RIGHT)]
+            before = [self._arrivals(side, old, numbered.numbers, streams) for side in (LEFT, RIGHT)]
+            share.join.restore(State(before[LEFT], before[RIGHT], (numbered.first_new, numbered.first_new), -np.inf))
+        arrived = [self._arrivals(side, new, numbered.numbers[len(old) :], streams) for side in (LEFT, RIGHT)]
         found = share.join.process_both(arrived[LEFT], arrived[RIGHT])
-        share.join.forget(followed.there)
-        yield from _by_runs(runs, followed, found, share.numbers)
+        share.join.forget(numbered.is_retained)
+        yield from _by_runs(runs, numbered, found, share.numbers)
 
     def _streams(self, side: int, runs: Sequence[Run]) -> frozenset[int]:
         if not self.counts_rows[side]:
@@ -183,15 +183,15 @@ class SlidingJoins(JoinsByRows):
     def _share(self, part: int, parts: int) -> Share:
         if (part, parts) not in self._shares:
             queries, numbers = to_queries(self.tables, self.attributes, part, parts)
-            self._shares[part, parts] = Share(queries, numbers, self.make(queries, np.inf), Follower())
+            self._shares[part, parts] = Share(queries, numbers, self.make(queries, np.inf), DocumentNumbering())
         return self._shares[part, parts]
 
 
-def _by_runs(runs: Sequence[Run], followed: Followed, found: Triples, numbers: Ints) -> Iterator[Joined]:
+def _by_runs(runs: Sequence[Run], numbered: NumberedRuns, found: Triples, numbers: Ints) -> Iterator[Joined]:
     """The pairs of each two runs, with their queries."""
-    there = followed.there(found.left) & followed.there(found.right) & (found.left != found.right)
+    there = numbered.is_retained(found.left) & numbered.is_retained(found.right) & (found.left != found.right)
     kept = np.flatnonzero(there)
-    lefts, rights = (followed.locate(side[kept]) for side in (found.left, found.right))
+    lefts, rights = (numbered.locate(side[kept]) for side in (found.left, found.right))
     kinds = lefts[0] * len(runs) + rights[0]
     for kind in np.unique(kinds).tolist():
         left, right = divmod(kind, len(runs))
@@ -258,7 +258,7 @@ class BySlidingJoin(Strategy):
                 by_streams.setdefault(table.sources, []).append(place)
         return [self.bundle(places) for places in by_streams.values()]
 
-    def operator(self, placed: Placed) -> SlidingJoins:
+    def operator(self, placed: PlacedBundle) -> SlidingJoins:
         return SlidingJoins(placed.groups, ALGORITHMS[self.name])  # type: ignore[arg-type]
 
 

@@ -118,7 +118,7 @@ def check(weir: Weir, work: Work, size: int, found: dict[str, Pairs]) -> None:
     """Checks that the results of the last documents are those of each peer."""
     pairs = newest_pairs(weir, size) if size <= work.closely and found else next(iter(found.values()), set())
     for name, wanted in found.items():
-        assert pairs == wanted, f"{work.name}: {len(pairs)} results, {name} has {len(wanted)} or other ones"
+        assert pairs == wanted, f"{work.name}: {len(pairs)} results, {name} has {len(wanted)} or different ones"
 
 
 def newest_pairs(weir: Weir, size: int) -> Pairs:
@@ -177,8 +177,8 @@ def draw(figures: Sequence[Figure], path: Path) -> None:
             line = [f for f in figures if f.contestant == who and f.queries == queries]
             axis.loglog([f.documents for f in line], [f.processor_us for f in line], marker="o", label=who)
         axis.set_title(f"{figures[0].work}, {queries:,} queries")
-        axis.set_xlabel("documents a micro-batch")
-        axis.set_ylabel("processor time a document, us")
+        axis.set_xlabel("documents per micro-batch")
+        axis.set_ylabel("processor time per document, us")
         axis.legend(fontsize=7)
     plot.tight_layout()
     plot.savefig(path, dpi=120)

@@ -79,7 +79,7 @@ def by_queries(setting: Setting) -> Measured:
 
 
 def waits(figures: Sequence[Figure]) -> Iterator[Target]:
-    """What a micro-batch may wait for a new plan, and how soon a query takes effect."""
+    """How long a micro-batch may wait for a new plan, and how soon a query must take effect."""
     for one in figures:
         if one.wall_ms_first_after_merge is not None and one.wall_ms_while_merging is not None:
             more = (one.wall_ms_first_after_merge - one.wall_ms_while_merging) / 1e3

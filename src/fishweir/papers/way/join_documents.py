@@ -102,7 +102,7 @@ def check(weir: Weir, work: JoinWork, wanted: pa.Table) -> None:
     own = triples(found["query"], both[::2], both[1::2])
     other = triples(wanted["name"], wanted["one"].to_pylist(), wanted["two"].to_pylist())
     assert len(own) == found.num_rows, f"{work.name}: results are repeated"
-    assert own == other, f"{work.name}: {len(own)} results, {PEER} has {len(other)} or other ones"
+    assert own == other, f"{work.name}: {len(own)} results, {PEER} has {len(other)} or different ones"
 
 
 def triples(names: Any, ones: list[str], others: list[str]) -> set[tuple[str, frozenset[str]]]:

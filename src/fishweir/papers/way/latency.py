@@ -197,7 +197,7 @@ def check(weir: Weir, wanted: Mapping[str, set[tuple[str, str]]]) -> None:
     """Checks that the results of the single documents are those of each peer."""
     pairs = {(result.query, id) for result in weir.results() if (id := result.documents[0]).startswith("alone-")}
     for name, theirs in wanted.items():
-        assert pairs == theirs, f"{len(pairs)} results, {name} has {len(theirs)} or other ones"
+        assert pairs == theirs, f"{len(pairs)} results, {name} has {len(theirs)} or different ones"
 
 
 def sustained(weir: Weir, ear: Ear, documents: Sequence[Any], seconds: float) -> float:

@@ -82,7 +82,7 @@ def while_merging(weir: Weir, work: Work, queries: int, there: int) -> WhileMerg
 
 
 def one_more(weir: Weir, name: str, place: int, called: threading.Event) -> float:
-    """Seconds until a query at a place where no other is has called its action."""
+    """Seconds until a query on a region of its own has called its action."""
     called.clear()
     began = time.perf_counter()
     weir.execute(f"create query {name} as select * from {STREAM} where x >= {place} and x < {place + 1} do ping")

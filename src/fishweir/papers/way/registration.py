@@ -159,7 +159,7 @@ def targets(figures: list[Figure]) -> list[Target]:
     for figure in figures:
         if figure.per_second is not None:
             least = 10_000 if figure.measured.startswith("distinct") and "drop" not in figure.by else 20_000
-            name = f"{figure.measured} by {figure.by}: {least:,} a second"
+            name = f"{figure.measured} by {figure.by}: {least:,} per second"
             found.append(Target(name, f"{figure.per_second:,.0f}", figure.per_second >= least))
         elif figure.seconds is not None and figure.measured.endswith("action") and figure.by == "longest":
             found.append(Target(f"{figure.measured}: within 0.5 s", f"{figure.seconds:.2f} s", figure.seconds <= 0.5))

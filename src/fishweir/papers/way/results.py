@@ -237,10 +237,10 @@ def targets(figures: list[Figure]) -> list[Target]:
     for one in figures:
         most = MOST_US_A_RESULT.get(one.taken)
         if most is not None:
-            name = f"{one.results_of}, {one.taken}: at most {most:g} us a result"
+            name = f"{one.results_of}, {one.taken}: at most {most:g} us per result"
             spent = f"{one.wall_us:.2f} us, {one.processor_us:.2f} us of processor time"
             goals.append(Target(name, spent, one.wall_us <= most))
     return goals
 
 
-PART = Part("results", "What a result costs those who take it", measure)
+PART = Part("results", "What a result costs its receiver", measure)

@@ -1,8 +1,8 @@
-"""The checkpoint, which must agree with the commits but is never what the job resumes from.
+"""Spark's checkpoint: it must agree with the commits, but the job never resumes from it.
 
-The commits record how far each stream has been evaluated. The checkpoint belongs to Spark, with a note of Fishweir
-beside its files. A checkpoint that is missing or behind the commits does no harm: every start of the query begins a new
-one. A checkpoint that is ahead of the commits has seen commits that are gone.
+The commits record how far each stream has been evaluated. The checkpoint belongs to Spark; Fishweir adds a file with
+the offsets of the job. A checkpoint that is missing or behind the commits does no harm: every start of the query begins
+a new one. If a checkpoint is ahead of the commits, commits have been lost.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from fishweir.errors import HomeError
 from fishweir.pipeline.home import read_json, write_json
 from fishweir.pipeline.offsets import Offsets
 
-FINISHED = "finished.json"
+RECORDED = "finished.json"
 
 
-def begin_anew(checkpoint: Path, offsets: Offsets) -> None:
+def reset_checkpoint(checkpoint: Path, offsets: Offsets) -> None:
     """Clears the checkpoint, unless it is ahead of the commits."""
-    finished = finished_offsets(checkpoint)
-    ahead = {stream: upto for stream, upto in finished.items() if upto > offsets.get(stream, 0)}
+    recorded = recorded_offsets(checkpoint)
+    ahead = {stream: upto for stream, upto in recorded.items() if upto > offsets.get(stream, 0)}
     if ahead:
         shown = ", ".join(
             f"stream {id}: entry {upto}, commits end at {offsets.get(id, 0)}" for id, upto in ahead.items()
@@ -33,16 +33,16 @@ def begin_anew(checkpoint: Path, offsets: Offsets) -> None:
         shutil.rmtree(checkpoint)
 
 
-def finish(checkpoint: Path, offsets: Offsets) -> None:
-    """Notes the offsets of the job. Called when the job is idle or ends, not in each micro-batch."""
-    if finished_offsets(checkpoint) != offsets:
+def record_offsets(checkpoint: Path, offsets: Offsets) -> None:
+    """Records the offsets of the job. Called when the job is idle or ends, not in each micro-batch."""
+    if recorded_offsets(checkpoint) != offsets:
         checkpoint.mkdir(parents=True, exist_ok=True)
-        write_json(checkpoint / FINISHED, offsets)
+        write_json(checkpoint / RECORDED, offsets)
 
 
-def finished_offsets(checkpoint: Path) -> Offsets:
-    """The offsets when the job was last idle or ended; empty if the note cannot be read."""
+def recorded_offsets(checkpoint: Path) -> Offsets:
+    """The offsets when the job was last idle or ended; empty if they cannot be read."""
     try:
-        return {str(stream): int(upto) for stream, upto in read_json(checkpoint / FINISHED, {}).items()}
+        return {str(stream): int(upto) for stream, upto in read_json(checkpoint / RECORDED, {}).items()}
     except HomeError:
         return {}

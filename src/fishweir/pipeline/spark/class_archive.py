@@ -16,7 +16,7 @@ from typing import Any
 from fishweir.java import cache_folder
 
 QUIET = "-Xlog:cds=off,cds+dynamic=off"
-"""An archive that does not fit is no reason for a warning."""
+"""Suppresses the warning about an archive that does not fit."""
 
 
 def archive_of(java_home: str, spark_home: str) -> Path:
@@ -31,7 +31,7 @@ def options_of(archive: Path) -> str:
 
 
 def write(archive: Path) -> None:
-    """Starts Spark, does a little of what the engine does, and lets the JVM write the archive when it ends."""
+    """Starts Spark, runs a small sample of the engine's work, and lets the JVM write the archive when it ends."""
     from fishweir.pipeline.spark.jvm import JAVA_OPTIONS, SETTINGS, end_jvm, start_jvm
     from fishweir.pipeline.spark.session import open_session
 

@@ -2,9 +2,9 @@
 
 Without it, the first micro-batch waits until every worker has imported the same modules, on all cores at once.
 
-Spark starts the daemon with the first task, which is late. The driver therefore starts one together with the JVM
+Spark starts the daemon only with the first task. The driver therefore starts one together with the JVM
 (jvm.py). It loads the modules and waits at a socket. The daemon that Spark starts hands over its role, that is its
-standard input, output and environment, and lives only as long as the other one.
+standard input, output and environment, and ends when the other one ends.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def load() -> None:
     gc.freeze()  # no collection of a worker visits them, so their pages stay shared
 
 
-def is_given_to(place: str) -> bool:
-    """Hands the role of this process over to the daemon that waits at `place`, and returns when that one has ended.
-    Returns immediately if there is none.
+def hand_over_to(place: str) -> bool:
+    """Hands the role of this process over to the daemon that waits at `place`, and returns when that daemon has ended.
+    Returns False immediately if there is none.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as line:
         try:
@@ -63,8 +63,8 @@ def is_given_to(place: str) -> bool:
         return True
 
 
-def wait_at(place: str) -> bool:
-    """Loads the modules that workers need, waits for Spark's daemon and takes its role, unless the driver ends
+def take_over_at(place: str) -> bool:
+    """Loads the modules that workers need, waits for Spark's daemon and takes over its role, unless the driver ends
     first.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
@@ -78,9 +78,9 @@ def wait_at(place: str) -> bool:
     Path(place).unlink()
     given, numbers, _, _ = socket.recv_fds(line, 1 << 20, 3)
     environment, path = pickle.loads(given)
-    for number, taken in enumerate(numbers):
-        os.dup2(taken, number)
-        os.close(taken)
+    for number, descriptor in enumerate(numbers):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
     os.environ.clear()
     os.environ.update(environment)
     sys.path.extend(entry for entry in path if entry not in sys.path)
@@ -94,10 +94,10 @@ def main() -> None:
     _, *given = sys.argv
     if given[:1] == ["--wait"]:
         sys.argv[1:] = [WORKER]
-        if not wait_at(given[1]):
+        if not take_over_at(given[1]):
             return
     elif given == [WORKER]:
-        if (place := os.environ.get(PLACE)) and is_given_to(place):
+        if (place := os.environ.get(PLACE)) and hand_over_to(place):
             return
         load()
     from pyspark.daemon import manager

@@ -37,13 +37,13 @@ def stream_of(name: str, frame: DataFrame) -> StreamDefinition:
     for field in frame.schema.fields:
         kind = COLUMN_TYPES.get(type(field.dataType))
         if kind is None:
-            raise QueryError(f"stream {name}: column {field.name} has the type {field.dataType.simpleString()}")
+            raise QueryError(f"stream {name}: column {field.name} has unsupported type {field.dataType.simpleString()}")
         columns.append((field.name, kind))
     return StreamDefinition(name, tuple(columns))
 
 
 def body_column(frame: DataFrame) -> str | None:
-    """The column with the documents; a numeric `value`, as in the rate source, is none."""
+    """The column with the documents; a numeric `value`, as in the rate source, does not count."""
     texts = (spark_types.StringType, spark_types.BinaryType)
     named = {field.name for field in frame.schema.fields if isinstance(field.dataType, texts)}
     return next((name for name in BODIES if name in named), None)
@@ -52,7 +52,7 @@ def body_column(frame: DataFrame) -> str | None:
 class Feeder:
     def __init__(self, frame: DataFrame, log: StreamLog, checkpoint: Path) -> None:
         if not frame.isStreaming:
-            raise QueryError(f"stream {log.stream.name}: the DataFrame is not a streaming one")
+            raise QueryError(f"stream {log.stream.name}: the DataFrame is not a streaming DataFrame")
         if not log.stream.is_tuples and body_column(frame) is None:
             wanted = " or ".join(BODIES)
             raise QueryError(f"stream {log.stream.name}: the DataFrame has no column {wanted} with the documents")

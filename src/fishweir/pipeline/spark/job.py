@@ -6,7 +6,7 @@ checkpoint.
 
 The loop begins as soon as Spark can run tasks. Spark's query is the frame: a single micro-batch of Spark that stays
 open while the loop runs, and fails with it. Opening it takes seconds in a new JVM, and half a second otherwise. It is
-therefore opened in parallel to the loop once the job is known to stay. A run that ends before has no frame.
+therefore opened in parallel with the loop, once the job has run for a while. A run that ends before has no frame.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pyspark.sql.streaming import StreamingQuery
 
 from fishweir.evaluate.plan.plan import cached_plan
 from fishweir.pipeline.batch import MicroBatches
-from fishweir.pipeline.lasting import LastingObjects
+from fishweir.pipeline.long_lived import LongLivedObjects
 from fishweir.pipeline.offsets import is_waiting
 from fishweir.pipeline.rehearsal import Rehearsal
-from fishweir.pipeline.spark.checkpoint import begin_anew, finish
+from fishweir.pipeline.spark.checkpoint import record_offsets, reset_checkpoint
 from fishweir.pipeline.spark.worker_pool import WorkerPool, WorkerPoolLost
 from fishweir.pipeline.wakeup import WakeUpPipe, wake_up
 
@@ -40,10 +40,10 @@ first.
 AT_REST, UNSETTLED = 0.5, 0.02
 """Seconds between polls for new entries: without a wake-up call, and while entries must settle."""
 STAYS, STAYS_ANYWAY = 2.0, 10.0
-"""Seconds after which a job is considered to stay: idle since its tasks are running, or since its start."""
-NOTE_EVERY = 1.0
+"""Seconds after which a job is considered long-running: idle since its tasks are running, or since its start."""
+SAVE_EVERY = 1.0
 """Seconds between saves of counters and offsets in a job that is idle in between."""
-LOOK_EVERY = 1.0
+CHECK_EVERY = 1.0
 """Seconds between checks whether Spark's query is alive."""
 
 
@@ -54,14 +54,14 @@ class SparkJob:
         self.framed = threading.Event()
         """Set once Spark's query is running."""
         self._stopping, self._ended = threading.Event(), threading.Event()
-        self._lasting = LastingObjects()
+        self._long_lived = LongLivedObjects()
         self._failure: Exception | None = None
-        self._looked, self._wrote, self._noted = 0.0, 0.0, -1
+        self._checked_at, self._saved_at, self._saved_batch = 0.0, 0.0, -1
         self._loop: threading.Thread | None = None
         self._frame: threading.Thread | None = None
 
     def start(self) -> None:
-        begin_anew(self.batches.home.checkpoint, self.batches.offsets)
+        reset_checkpoint(self.batches.home.checkpoint, self.batches.offsets)
         self.pool, self.wakeup = WorkerPool(self.context), WakeUpPipe(self.batches.home)
         self.pool.begin()
         self._loop = InheritableThread(target=self._evaluate, name="fishweir job", daemon=True)
@@ -79,21 +79,21 @@ class SparkJob:
             if self.query is not None:
                 self.query.stop()
             self.wakeup.close()
-            self._lasting.end()
+            self._long_lived.end()
             self.query = self._loop = self._frame = None
 
     def step(self) -> bool:
         """Raises the error that stopped the job, if any."""
         if self._failure is not None:
             raise self._failure
-        if self.query is not None and time.monotonic() > self._looked + LOOK_EVERY:
-            self._looked = time.monotonic()
+        if self.query is not None and time.monotonic() > self._checked_at + CHECK_EVERY:
+            self._checked_at = time.monotonic()
             if not self.query.isActive and (failure := self.query.exception()) is not None:
                 raise failure
         return False
 
     def rehearse(self, segment: str) -> None:
-        """Opens a segment that is not in force yet, here and in the tasks, beside the micro-batches."""
+        """Opens a segment that is not in force yet, here and in the tasks, concurrently with micro-batches."""
         home = self.batches.home
         any(stage.is_by_arrival for stage in cached_plan(home.plan, (segment,)).stages.values())
         self.pool.rehearse(Rehearsal.of(home, segment, dict(self.batches.offsets)))
@@ -102,15 +102,15 @@ class SparkJob:
         """Evaluates micro-batches one after another, as long as the job runs."""
         try:
             try:
-                self._go_round()
+                self._run_loop()
             finally:
-                self._note(ends=True)
+                self._save(ends=True)
         except Exception as failure:
             self._failure = failure
         finally:
             self._ended.set()
 
-    def _go_round(self) -> None:
+    def _run_loop(self) -> None:
         stays_from = time.monotonic() + STAYS_ANYWAY
         while not self._stopping.is_set():
             evaluated = self._evaluated()
@@ -120,7 +120,7 @@ class SparkJob:
                 self._frame = InheritableThread(target=self._open_frame, name="fishweir frame", daemon=True)
                 self._frame.start()
             if not evaluated:
-                self._note()
+                self._save()
                 self.pool.rest()
                 self.wakeup.wait(UNSETTLED if is_waiting(self.batches.home, self.batches.offsets) else AT_REST)
 
@@ -131,7 +131,7 @@ class SparkJob:
             frame = self.session().readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
             writer = frame.writeStream.foreachBatch(self._hold).queryName(f"fishweir {home.path.name}")
             self.query = writer.option("checkpointLocation", str(home.checkpoint)).start()
-            self._lasting.begin()
+            self._long_lived.begin()
         except Exception as failure:
             self._failure = self._failure or failure
 
@@ -142,15 +142,15 @@ class SparkJob:
         if self._failure is not None:
             raise self._failure
 
-    def _note(self, ends: bool = False) -> None:
-        """Saves what the job would lose if it ended at once; while the job runs, only from time to time."""
-        if not ends and time.monotonic() < self._wrote + NOTE_EVERY:
+    def _save(self, ends: bool = False) -> None:
+        """Saves counters and offsets, which the job would lose if it crashed; while it runs, only from time to time."""
+        if not ends and time.monotonic() < self._saved_at + SAVE_EVERY:
             return
-        self._wrote = time.monotonic()
+        self._saved_at = time.monotonic()
         self.batches.save()
-        if self.batches.last.batch != self._noted:
-            finish(self.batches.home.checkpoint, self.batches.offsets)
-            self._noted = self.batches.last.batch
+        if self.batches.last.batch != self._saved_batch:
+            record_offsets(self.batches.home.checkpoint, self.batches.offsets)
+            self._saved_batch = self.batches.last.batch
 
     def _evaluated(self) -> bool:
         """Evaluates one micro-batch if entries are waiting, with a new pool if the old one is lost. Returns whether
@@ -165,5 +165,5 @@ class SparkJob:
                     return False
                 if attempt == ATTEMPTS - 1:
                     raise
-                logger.warning("a task of the job died, starting new tasks: %s", str(lost).partition("\n")[0])
+                logger.warning("a task of the job died; starting new tasks: %s", str(lost).partition("\n")[0])
         return False

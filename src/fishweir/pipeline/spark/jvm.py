@@ -63,16 +63,16 @@ class StartedJvm:
 
     def gateway(self) -> dict[str, str]:
         """Port and secret, once the JVM is up; empty if it has ended instead."""
-        said = self.folder / "gateway"
-        while not said.exists():
+        file = self.folder / "gateway"
+        while not file.exists():
             if self.process.poll() is not None:
                 return {}
             time.sleep(0.005)
-        port, length = struct.unpack(">ii", (raw := said.read_bytes())[:8])
+        port, length = struct.unpack(">ii", (raw := file.read_bytes())[:8])
         return {PORT: str(port), SECRET: raw[8 : 8 + length].decode()}
 
 
-_begun: list[StartedJvm] = []
+_started: list[StartedJvm] = []
 _workers: list[subprocess.Popen[bytes]] = []
 
 
@@ -84,7 +84,7 @@ def spark_home() -> str | None:
 
 def start_jvm(settings: Mapping[str, str] | None = None) -> None:
     """Starts the JVM without waiting for it, unless this process has one or is starting it."""
-    if _begun or PORT in os.environ or _has_gateway():
+    if _started or PORT in os.environ or _has_gateway():
         return
     java = os.environ["JAVA_HOME"] = ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -104,22 +104,22 @@ def start_jvm(settings: Mapping[str, str] | None = None) -> None:
         [Path(home, "bin", "spark-submit"), *given, *rest],
         stdin=subprocess.PIPE,
         env={"SPARK_LAUNCHER_OPTS": LAUNCHER} | os.environ | own,
-        preexec_fn=_uninterrupted,
+        preexec_fn=_ignore_interrupts,
     )
-    _begun.append(StartedJvm(process, folder))
+    _started.append(StartedJvm(process, folder))
     atexit.register(_end)
 
 
 def gateway_of_jvm() -> dict[str, str]:
     """The gateway parameters that pyspark needs for the started JVM, if any; waits until it is up."""
-    if not _begun or _has_gateway():
+    if not _started or _has_gateway():
         return {}
-    return _begun[0].gateway()
+    return _started[0].gateway()
 
 
 def end_jvm() -> None:
     """Ends the JVM that this process has started, and waits until it has ended."""
-    process = _begun[0].process
+    process = _started[0].process
     assert process.stdin is not None, "it is a pipe"
     process.stdin.close()
     process.wait()
@@ -127,14 +127,20 @@ def end_jvm() -> None:
 
 def start_worker_daemon() -> None:
     """Starts the process from which workers are forked, if this process started the JVM; does not wait for it."""
-    if _begun and not _workers and os.environ["PYSPARK_PYTHON"] == sys.executable:
-        command = [sys.executable, "-m", "fishweir.pipeline.spark.daemon", "--wait", str(_begun[0].folder / "workers")]
+    if _started and not _workers and os.environ["PYSPARK_PYTHON"] == sys.executable:
+        command = [
+            sys.executable,
+            "-m",
+            "fishweir.pipeline.spark.daemon",
+            "--wait",
+            str(_started[0].folder / "workers"),
+        ]
         one = {"OMP_NUM_THREADS": "1"}  # the setting that Spark passes to the workers of a task with one core
         pipe = subprocess.PIPE
-        _workers.append(subprocess.Popen(command, stdin=pipe, env=one | os.environ, preexec_fn=_uninterrupted))
+        _workers.append(subprocess.Popen(command, stdin=pipe, env=one | os.environ, preexec_fn=_ignore_interrupts))
 
 
-def _uninterrupted() -> None:
+def _ignore_interrupts() -> None:
     """Ignores interrupts, which this process handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -147,5 +153,5 @@ def _has_gateway() -> bool:
 def _end() -> None:
     """Ends a JVM that was never used, for example after the statements were refused, without waiting for its start."""
     if not _has_gateway():
-        _begun[0].process.kill()
-    shutil.rmtree(_begun[0].folder, ignore_errors=True)
+        _started[0].process.kill()
+    shutil.rmtree(_started[0].folder, ignore_errors=True)

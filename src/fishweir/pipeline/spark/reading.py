@@ -22,7 +22,7 @@ from fishweir.pipeline.spark.session import DataFrame, SparkSession
 from fishweir.records import dataclass
 
 MANY = 5_000_000
-"""The number of results from which on a table is read by a Spark job: on two cores, the driver reads 500,000 faster."""
+"""The number of results from which a table is read by a Spark job: on two cores, the driver reads 500,000 faster."""
 COLUMNS = """query string, documents array<string>, timestamp double,
     bindings map<string, struct<document: string, node: string, value: string>>, output string"""
 

@@ -5,8 +5,8 @@ once and kept running: each connects back to the driver and answers one call aft
 Spark places the tasks, starts their Python processes and notices when one dies. Then the pool is lost, and the next
 call starts a new one. Connections are authenticated with a key that only the tasks know.
 
-Each task has a second connection, for rehearsals (rehearsal.py): a thread of the task answers them beside its calls, so
-that a new segment is warm before a micro-batch needs it.
+Each task has a second connection, for rehearsals (rehearsal.py): a thread of the task runs them concurrently with its
+calls, so that a new segment is warm before a micro-batch needs it.
 
 The pool occupies all slots of the session but one, which is left to other Spark jobs. If there is only one slot, the
 pool is released when it is idle and at regular intervals.
@@ -42,7 +42,7 @@ SHUTDOWN_TIMEOUT = 2.0
 REHEARSAL_TIMEOUT = 60.0
 """Seconds after which a segment is adopted although a task has not answered."""
 CALLS, REHEARSALS = b"calls", b"rehearsals"
-"""What a connection is for: its first message."""
+"""The purpose of a connection, which is its first message."""
 
 
 class WorkerPoolLost(Exception):
@@ -75,9 +75,9 @@ class WorkerPool:
         return self._pool_job.run([pickle.dumps((call, Extensions())) for call in calls])
 
     def rehearse(self, rehearsal: Rehearsal) -> None:
-        """Lets all tasks rehearse a segment beside their calls, and waits for them. Called in another thread. A task
-        that dies, or that starts later, opens the segment when it needs it. Conditions that programs have registered
-        came with a call: they must not change beside one."""
+        """Lets all tasks rehearse a segment concurrently with their calls, and waits for them. Called in another
+        thread. A task that dies, or that starts later, opens the segment when it needs it. Registered conditions are
+        sent with calls only, since they must not change during one."""
         pool_job = self._pool_job
         if pool_job is not None:
             pool_job.rehearse(pickle.dumps((rehearsal, None)))
@@ -143,8 +143,8 @@ class _PoolJob:
 
     def rehearse(self, pickled: bytes) -> None:
         with self._changed:
-            asked = list(self._rehearsing)
-        for line in asked:
+            lines = list(self._rehearsing)
+        for line in lines:
             try:
                 line.send_bytes(pickled)
                 if line.poll(REHEARSAL_TIMEOUT):

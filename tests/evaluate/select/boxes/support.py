@@ -1,4 +1,4 @@
-"""Random query regions and tuples, and the comparison every strategy is held against, one value at a time."""
+"""Random query regions and tuples, and a naive evaluation with which every strategy is compared."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def workloads(draw: st.DrawFn) -> tuple[int, list[Query], list[list[float]]]:
 
 
 def random_boxes(random: np.random.Generator, queries: int, attributes: int, width: float) -> Boxes:
-    """Many regions, some without condition here and there, some equal, some empty, with integral ends too."""
+    """Many regions, some of them unconstrained on some attributes, equal or empty, and some with integral ends."""
     lo = random.random((queries, attributes))
     hi = lo + width * random.random((queries, attributes))
     lo = np.where(random.random(lo.shape) < 0.1, np.round(lo, 1), lo)

@@ -1,4 +1,4 @@
-"""The choice of the strategy, and the pieces of the two kernels that it weighs."""
+"""The choice of the strategy, and parts of the two kernels that it compares."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ def regions(width: float, queries: int = 20_000, attributes: int = 3) -> Boxes:
     return Boxes.from_ranges(lo, lo + width)
 
 
-def test_few_matches_take_the_tree_and_many_the_grid() -> None:
+def test_few_matches_select_the_tree_and_many_the_grid() -> None:
     sample = np.random.default_rng(1).random((200, 3))
     assert choose(regions(0.02), sample).strategy == "packed"
     wide = choose(regions(0.7), sample)
     assert wide.strategy == "grid"
     assert wide.matches > 500
-    assert "matches a tuple" in str(wide)
+    assert "matches per tuple" in str(wide)
 
 
-def test_without_a_sample_the_constants_stand_for_it() -> None:
+def test_without_a_sample_the_constants_are_used() -> None:
     assert choose(regions(0.02)).strategy == "packed"
     assert choose(regions(0.7)).strategy == "grid"
 
@@ -42,7 +42,7 @@ def test_memory_stays_within_the_budget() -> None:
     assert cells_within(budget, boxes.count, 3) * 3 * words_of(boxes.count) * 8 <= budget
 
 
-def test_cells_are_exact_where_the_ranks_are_few() -> None:
+def test_cells_are_exact_if_there_are_few_ranks() -> None:
     lo = np.random.default_rng(0).integers(0, 20, (1000, 2)).astype(float)
     index = GridIndex(Boxes.from_ranges(lo, lo + 5))
     for axis in index.axes:

@@ -13,7 +13,7 @@ from fishweir.evaluate.select.boxes.regions import Boxes
 @pytest.mark.parametrize("queries", [100, 40_000], ids=["exact codes", "quantiles"])
 @pytest.mark.parametrize("attributes", [1, 2])
 @pytest.mark.parametrize("rows", [1, 5])
-def test_what_is_called_is_compiled_at_set_up(queries: int, attributes: int, rows: int) -> None:
+def test_called_kernels_are_compiled_at_set_up(queries: int, attributes: int, rows: int) -> None:
     rng = np.random.default_rng(3)
     low = rng.random((queries, attributes))
     index = PackedIndex(Boxes.from_ranges(low, low + 0.001))
@@ -28,8 +28,8 @@ def test_what_is_called_is_compiled_at_set_up(queries: int, attributes: int, row
 
 
 @pytest.mark.parametrize("room", [None, 300])
-def test_tuples_are_answered_in_their_order(room: int | None) -> None:
-    """The tree takes them along a curve, also if there is room for some of them only."""
+def test_results_are_in_the_order_of_the_tuples(room: int | None) -> None:
+    """The tree processes them along a curve, even if there is room for only some of them."""
     rng = np.random.default_rng(4)
     low = rng.random((40_000, 2))
     index, values = PackedIndex(Boxes.from_ranges(low, low + 0.05)), rng.random((1_000, 2))

@@ -1,4 +1,4 @@
-"""Every kernel, the paper's too, gives what a comparison of each tuple with each query gives."""
+"""Every kernel, including the paper's, agrees with comparing each tuple with each query."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_many_queries(name: str, queries: int, attributes: int, width: float) ->
     assert as_lists(BUILD[name](boxes).match(batch)) == compare_all(boxes, batch)
 
 
-def test_packed_refines_where_codes_are_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packed_refines_if_there_are_too_few_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed_module, "MOST_CODES", 50)
     random = np.random.default_rng(5)
     boxes = random_boxes(random, 3000, 3, 0.1)
@@ -83,8 +83,8 @@ def test_packed_refines_where_codes_are_too_few(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("room", [0, 500, 100_000])
 @pytest.mark.parametrize("name", BUILD)
-def test_in_parts_by_the_room(name: str, room: int) -> None:
-    """Each part has some tuples, as many as have room; together they have all."""
+def test_results_in_parts(name: str, room: int) -> None:
+    """Each part has as many tuples as fit; together they have all."""
     random = np.random.default_rng(6)
     boxes = random_boxes(random, 300, 3, 1.0)
     batch = random_tuples(random, 90, 3)

@@ -9,7 +9,7 @@ ATOMS = 7
 
 
 def predicates(max_size: int, longest: int = 4, atoms: int = ATOMS):
-    """Duplicates and `true` among them."""
+    """Predicates, including duplicates and `true`."""
     return st.lists(st.frozensets(st.integers(0, atoms - 1), max_size=longest), max_size=max_size)
 
 

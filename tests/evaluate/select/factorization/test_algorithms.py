@@ -59,7 +59,7 @@ def test_a_selectivity_that_is_not_monotone_still_gives_a_sound_plan(given_, fac
 
 
 @pytest.mark.parametrize("algorithm", [sta, vca, vcb, lambda given_, _: naive_plan(given_)])
-def test_nothing_and_true_alone(algorithm):
+def test_no_predicates_and_true_alone(algorithm):
     assert len(algorithm([], lambda p: 0.1)) == 1
     plan = algorithm([frozenset(), frozenset()], lambda p: 0.1)
     assert evaluate(plan, frozenset()) == {0, 1}

@@ -1,4 +1,4 @@
-"""The candidate lists against all subsets, counted one by one."""
+"""The candidate lists compared with all subsets, counted one by one."""
 
 from __future__ import annotations
 

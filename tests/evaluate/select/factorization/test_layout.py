@@ -1,4 +1,4 @@
-"""A batch of documents run through the arrays gives what the plan gives document by document."""
+"""Evaluating a batch of documents on the arrays agrees with evaluating the plan document by document."""
 
 from __future__ import annotations
 

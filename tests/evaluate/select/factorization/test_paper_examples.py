@@ -82,8 +82,8 @@ def test_figure_6_border_step_by_step():
 
 
 @pytest.mark.parametrize("algorithm", [vca, vcb])
-def test_reduce_leaves_out_a_node_close_to_its_new_parent(algorithm):
-    """b∧c pays at the root; once c is there it saves nothing any more."""
+def test_reduce_removes_a_node_close_to_its_new_parent(algorithm):
+    """b∧c pays at the root; once c is inserted, it saves nothing."""
     chance = independent({A: 0.1, B: 0.99, C: 0.4, D: 0.1, E: 0.1, F: 0.1})
     given = [conj("abc"), conj("bcd"), conj("ce"), conj("cf")]
     assert benefit(2, 1.0, chance(conj("bc"))) > 0 > benefit(2, chance(conj("c")), chance(conj("bc")))
@@ -91,7 +91,7 @@ def test_reduce_leaves_out_a_node_close_to_its_new_parent(algorithm):
 
 
 @pytest.mark.parametrize("algorithm", [vca, vcb])
-def test_a_candidate_that_does_not_pay_is_left_out(algorithm):
+def test_a_candidate_that_does_not_pay_is_skipped(algorithm):
     chance = independent([0.5] * 6)
     given = [conj("ab"), conj("ac")]
     assert parents(algorithm(given, chance)) == dict.fromkeys(given, TRUE)
@@ -99,6 +99,6 @@ def test_a_candidate_that_does_not_pay_is_left_out(algorithm):
 
 @pytest.mark.parametrize("algorithm", [sta, vca, vcb])
 def test_predicate_in_the_border_takes_over_what_it_subsumes(algorithm):
-    """It is there anyway, so even a weak filter pays."""
+    """The node exists anyway, so even a weak filter pays."""
     chance = independent([0.9] * 6)
     assert parents(algorithm([conj("a"), conj("ab")], chance)) == {conj("a"): TRUE, conj("ab"): conj("a")}

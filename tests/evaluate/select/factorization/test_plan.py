@@ -1,4 +1,4 @@
-"""Predicates come and go in a plan; it stays valid and means the same as each predicate alone."""
+"""Predicates are added to a plan and removed; it stays valid and equivalent to its predicates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_add_and_remove_keep_the_plan_valid(first, later, random, chance, facts,
     assert len(plan) == 1
 
 
-def test_new_predicate_hangs_below_the_deepest_node_that_subsumes_it():
+def test_a_new_predicate_is_added_below_the_deepest_subsuming_node():
     plan = plan_of({conj(1): conj(), conj(1, 2): conj(1)}, [conj(1, 2), conj(1)])
     node = plan.add(2, conj(1, 2, 3))
     assert plan.atoms[plan.parent[node]] == conj(1, 2)
@@ -45,7 +45,7 @@ def test_new_predicate_hangs_below_the_deepest_node_that_subsumes_it():
     assert plan.parent[plan.add(3, conj(3))] == ROOT
 
 
-def test_with_selectivities_it_hangs_below_the_most_selective():
+def test_with_selectivities_it_is_added_below_the_most_selective_node():
     plan = naive_plan([conj(1, 2), conj(3)])
     chance = {conj(): 1.0, conj(1, 2): 0.5, conj(3): 0.1}.__getitem__
     node = plan.add(2, conj(1, 2, 3), chance)
@@ -63,7 +63,7 @@ def test_others_stay_where_they_are():
     assert [(plan.end_of[n], plan.parent[plan.end_of[n]]) for n in range(3)] == before
 
 
-def test_a_shared_filter_with_one_child_left_goes():
+def test_a_shared_filter_with_one_child_left_is_removed():
     plan = vcb([conj(1, 2), conj(1, 3)], lambda p: 0.1 ** len(p))
     assert conj(1) in plan.node_of
     plan.remove(0)
@@ -83,14 +83,14 @@ def test_numbers_are_unique_and_known():
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda plan: plan.ends[1].clear(), "not covered"),
+        (lambda plan: plan.ends[1].clear(), "does not represent"),
         (lambda plan: plan.atoms.__setitem__(1, conj(9)), "does not contain|cannot be reached"),
         (lambda plan: plan.parent.__setitem__(2, ROOT), "another parent"),
         (lambda plan: plan.hang(conj(5), ROOT), "serves no predicate"),
         (lambda plan: plan.children[1].clear(), "cannot be reached"),
     ],
 )
-def test_check_finds_what_is_wrong(spoil, message):
+def test_check_detects_invalid_plans(spoil, message):
     given_ = [conj(1), conj(1, 2)]
     plan = vcb(given_, lambda p: 0.1 ** len(p))
     plan.check(given_)

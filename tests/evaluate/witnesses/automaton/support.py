@@ -1,4 +1,4 @@
-"""Documents, patterns sampled from them, lxml as the judge, and a naive enumerator of embeddings."""
+"""Documents, patterns sampled from them, lxml as the reference, and a naive enumerator of embeddings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def real_documents() -> dict[str, Element]:
 
 @lru_cache(maxsize=1)
 def real_bodies() -> list[bytes]:
-    """Files of xml_docs and feed_docs as they are, broken ones among them; none where they are absent."""
+    """Files of xml_docs and feed_docs, including broken ones; empty if they are absent."""
     found = []
     for name in ("xml_docs", "feed_docs"):
         archive = DATA / name / f"{name}.tar.xz"
@@ -88,7 +88,7 @@ def _lxml_predicate(predicate: Predicate) -> str:
         case Compare(pattern, op, str(constant)):
             quote = "'" if '"' in constant else '"'
             return f"{to_lxml(pattern, True)} {op} {quote}{constant}{quote}"
-        case Compare(pattern, op, constant):  # a value that is no number compares to nothing
+        case Compare(pattern, op, constant):  # a value that is not a number satisfies no comparison
             inner = to_lxml(pattern, True)
             test = f"(number(.) = number(.)) and (number(.) {op} {constant})"
             return f"boolean({inner}[{test}])" if pattern.steps else test
@@ -187,7 +187,7 @@ def _value(node: Node) -> str:
 
 
 class Sampler:
-    """Random patterns that often match: taken from an element's own path, then loosened."""
+    """Random patterns that often match: taken from an element's own path, then generalized."""
 
     def __init__(self, seed: int, root: Element) -> None:
         self.random = random.Random(seed)

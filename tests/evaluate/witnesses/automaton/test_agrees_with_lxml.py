@@ -51,7 +51,7 @@ def test_sampled_patterns_over_many_documents(folder: str, step: int) -> None:
 @pytest.mark.parametrize("name", ["xmark", "mondial", "macbeth", "reed", "hamlet", "books", "xqft"])
 def test_sampled_patterns_over_large_documents(name: str) -> None:
     (root,) = (deepcopy(root) for file, root in real_documents().items() if name in file)
-    while len(list(root.iter())) > 1500 and len(root) > 1:  # its first subtrees, so that lxml is done in time
+    while len(list(root.iter())) > 1500 and len(root) > 1:  # only its first subtrees, so that lxml finishes in time
         root.remove(root[-1])
     sampler = Sampler(7, root)
     patterns = [sampler.pattern() for _ in range(40)]
@@ -61,7 +61,7 @@ def test_sampled_patterns_over_large_documents(name: str) -> None:
 
 
 def test_texts_with_prefixes() -> None:
-    """The same text, with the same prefixes, to both: the parser reads as lxml does."""
+    """Both get the same text and prefixes: the parser agrees with lxml."""
     roots = documents("invoices/", 20)
     checked = 0
     for seed, root in enumerate(roots):
@@ -79,7 +79,7 @@ def test_texts_with_prefixes() -> None:
 
 
 def _prefixed(pattern: Pattern, prefix_of: dict[str, str]) -> str:
-    """The pattern's text with prefixes for namespaces; numeric `!=`, where Fishweir differs, left out."""
+    """The pattern's text with prefixes for namespaces; without numeric `!=`, for which Fishweir differs."""
     text = re.sub(r" != (?=-?\d)", " = ", str(pattern))
     return re.sub(r"\{([^{}]*)\}", lambda m: f"{prefix_of[m[1]]}:" if m[1] else "", text.replace("./@", "@"))
 

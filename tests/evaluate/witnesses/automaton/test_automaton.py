@@ -1,4 +1,4 @@
-"""Chains against a naive enumerator, changes against a fresh automaton, counters, splits, values."""
+"""Chains compared with a naive enumerator, changes compared with a fresh automaton, counters, splits, values."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_changes_at_run_time_equal_a_fresh_automaton(
     assert (len(automaton.paths), automaton.trie.live, automaton.states.valued) == (0, 1, {})
 
 
-def test_many_changes_renew_only_what_they_touch() -> None:
+def test_many_changes_update_only_affected_states() -> None:
     root = etree.fromstring("<a><b><c/></b><d><c/></d></a>")
     automaton = PathAutomaton()
     first = automaton.add(parse_xpath("/a/b/c"))
@@ -195,13 +195,13 @@ def test_a_state_of_many_paths_is_one_entry() -> None:
     assert found.pairs == 50 * len(ids) == len(found.expand()[0])
 
 
-def test_attributes_far_below_are_reached_where_no_path_names_the_elements_between() -> None:
+def test_attributes_below_unnamed_elements_are_reached() -> None:
     batch, ids = run_one(etree.fromstring("<a><b><c k=''/></b></a>"), parse_xpath("/a//@k"))
     assert found_nodes(batch, ids[0]) == ["2@k"]
 
 
-def test_many_paths_with_predicates_alone() -> None:
-    """More places in the trie than it begins with, and none of them the end of a plain path."""
+def test_many_paths_that_all_have_predicates() -> None:
+    """More trie nodes than initially allocated, none of them at the end of a plain path."""
     names = [f"n{i}" for i in range(1500)]
     automaton = PathAutomaton()
     ids = [automaton.add(parse_xpath(f"/a/{name}[@k = '1']")) for name in names]

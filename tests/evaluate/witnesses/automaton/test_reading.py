@@ -1,5 +1,5 @@
-"""The walk reads documents, as they come or as libxml2 writes them, as lxml's tree has them; the check lets it read
-only what libxml2 accepts."""
+"""The walk agrees with lxml's tree, for documents as received and as written by libxml2; the check passes only what
+libxml2 accepts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def split_tag(tag):
 
 
 def as_read(contents, tags, names=None):
-    """Elements with their values, and attributes with theirs, by document: by paths that find them all."""
+    """All elements and attributes with their values, by document."""
     shared = PathAutomaton()
     shared.steps.names = names or shared.steps.names
     every, keys = shared.add(anything(), True), shared.add(anything(attribute=True), True)
@@ -84,7 +84,7 @@ def check_reading(contents, roots, names=None):
 
 
 def check_skipping(contents, roots):
-    """The children of the document element are numbered as always where what is below them is skipped."""
+    """The numbers of the document element's children do not change if their content is skipped."""
     shared = PathAutomaton()
     path = shared.add(parse_xpath("/*/*", {}))
     batch = shared.run(contents)
@@ -110,7 +110,7 @@ def test_subtrees_with_elements_of_their_own_name_are_skipped():
 
 @st.examples(60)
 @given(st.lists(elements(), min_size=1, max_size=4))
-def test_documents_are_read_as_lxml_has_them(built):
+def test_documents_are_read_as_by_lxml(built):
     bodies = [etree.tostring(root, encoding="utf-8") for root in built]
     roots = [parse_document(body, comments=True) for body in bodies]
     check_reading(roots, [parse_document(body) for body in bodies], Names(2))  # names grow
@@ -146,7 +146,7 @@ BROKEN = [
 ]  # fmt: skip
 
 
-def test_what_is_ordinary():
+def test_ordinary_documents():
     assert are_ordinary(ORDINARY).all()
     assert not are_ordinary(OTHERS + BROKEN).any()
     assert not are_ordinary([b"<a>" + b"x" * 9_000_000 + b"</a>"]).any()
@@ -158,12 +158,12 @@ def test_what_is_ordinary():
 
 
 @pytest.mark.parametrize("body", ORDINARY + OTHERS)
-def test_documents_as_people_write_them(body):
+def test_handwritten_documents(body):
     root = parse_document(body)
     check_reading([body if body in ORDINARY else root], [root])
 
 
-def test_a_part_of_a_document_takes_its_namespaces_along():
+def test_a_part_of_a_document_keeps_its_namespaces():
     root = parse_document(b'<a xmlns="urn:1" xmlns:p="urn:2"><b p:k="v"><c/></b>tail</a>')
     check_reading([root[0]], [root[0]])
 
@@ -175,7 +175,7 @@ MARKS = [b"<", b">", b"&", b'"', b"'", b"/", b"=", b" ", b"\r\n", b"]]>", b"<![C
 
 
 def mutated(draw, body):
-    """A copy with some bytes changed, put in, left out or repeated."""
+    """A copy with some bytes changed, inserted, removed or repeated."""
     changed = bytearray(body)
     for _ in range(draw.choice((1, 1, 2, 4))):
         at, kind = draw.randrange(len(changed) + 1), draw.random()
@@ -191,8 +191,8 @@ def mutated(draw, body):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_ordinary_is_accepted_and_read_alike(seed):
-    """On real documents and broken copies: what the check lets through, libxml2 accepts and has the same in it."""
+def test_ordinary_documents_are_read_as_by_libxml2(seed):
+    """On real documents and broken copies: libxml2 accepts what the check passes, with the same content."""
     draw = random.Random(seed)
     real = [body for body in real_bodies() if len(body) < 20_000]
     bodies = [mutated(draw, draw.choice(ORDINARY[:6] * 20 + real)) for _ in range(300)]
@@ -203,7 +203,7 @@ def test_whatever_is_ordinary_is_accepted_and_read_alike(seed):
 
 
 def test_documents_are_walked_in_parts(monkeypatch):
-    """However many are read at once, the batch is the same."""
+    """The batch does not depend on how many documents are read at once."""
     bodies = [b"<r><a k='%d'>%d<b/></a><c><a/></c></r>" % (i, i) for i in range(20)]
     found = []
     for at_once in (walk.AT_ONCE, 100, 1):
@@ -217,8 +217,8 @@ def test_documents_are_walked_in_parts(monkeypatch):
     assert found[0] == found[1] == found[2]
 
 
-def test_names_without_end_are_forgotten(monkeypatch):
-    """Each document has namespaces of its own; the table of names does not grow for ever."""
+def test_the_table_of_names_is_bounded(monkeypatch):
+    """Each document has new namespaces; the table of names does not grow forever."""
     monkeypatch.setattr(automaton, "NAMES", 50)
     shared = PathAutomaton()
     id = shared.add(parse_xpath("//*[@k]/b", {}))

@@ -1,4 +1,4 @@
-"""Values and markup by the compiled pass are what libxml2 says, byte for byte, or are left to it."""
+"""Values and markup from the compiled pass equal those of libxml2 byte for byte, or are left to libxml2."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def nodes_of(
 
 
 def compared(bodies: Sequence[bytes], most: int = 100) -> dict[int, float]:
-    """Compares all that is shown; the share of nodes that is left to libxml2, by what is asked for."""
+    """Compares all outputs. Returns the share of nodes that is left to libxml2, by kind of output."""
     read = Bodies.of(pa.array(bodies, pa.large_binary()))
     places, nodes = nodes_of(bodies, read.ordinary.tolist(), most)
     documents, positions = np.array(places, np.int64).reshape(-1, 2).T.copy()
@@ -114,12 +114,12 @@ def test_real_documents() -> None:
 
 
 def test_room_for_long_texts() -> None:
-    """What is written is longer than the document, and several nodes contain each other."""
+    """The output is longer than the document, and some nodes contain others."""
     inner = "<b>" + ">" * 100_000 + "</b>"
     assert compared([f"<a>{inner * 3}</a>".encode(), b"<a/>", f"<a>{inner}</a>".encode()])[MARKUP] == 0
 
 
-def test_what_is_not_ordinary_is_left() -> None:
+def test_other_documents_are_left_to_libxml2() -> None:
     read = Bodies.of(pa.array([b"<a>&e;</a>", None, b"<a>1</a>", b"<a"], pa.large_binary()))
     texts, refused = read.take(np.arange(4), np.zeros(4, np.int64), VALUE)
     assert refused.tolist() == [True, True, False, True]
@@ -127,7 +127,7 @@ def test_what_is_not_ordinary_is_left() -> None:
 
 
 def test_one_pass_for_several_requests() -> None:
-    """What several requests get of the same documents is what each gets alone, also if the room must grow."""
+    """Several requests for the same documents agree with single requests, even if the buffer must grow."""
     draw = random.Random(3)
     bodies = [document(draw) for _ in range(200)] + [b"<a>" + b"<b>&gt;</b>" * 400 + b"</a>"]
     read = Bodies.of(pa.array(bodies, pa.large_binary()))

@@ -1,4 +1,4 @@
-"""The XPath fragment: what texts mean, which are one definition, and what is refused where."""
+"""The XPath fragment: the meaning of texts, equal definitions, and errors with their positions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_equal_definitions_are_equal_patterns(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     "text", ["/a[b = '1']|/a[b = 1]", "/a/b|/a//b", "/a/@b|/a/b", "/a[b or c]|/a[b and c]", "/a[not(b)]|/a[b]"]
 )
-def test_other_definitions_are_other_patterns(text: str) -> None:
+def test_different_definitions_are_different_patterns(text: str) -> None:
     one, other = text.split("|")
     assert parse_xpath(one) != parse_xpath(other)
 
@@ -74,7 +74,7 @@ def test_other_definitions_are_other_patterns(text: str) -> None:
         ("/a[b ~ 1]", 6, "not allowed in a path"),
     ],
 )
-def test_errors_name_the_place(text: str, column: int, message: str) -> None:
+def test_errors_have_a_position(text: str, column: int, message: str) -> None:
     with pytest.raises(QuerySyntaxError, match=message) as caught:
         parse_xpath(text)
     assert (caught.value.line, caught.value.column) == (1, column)

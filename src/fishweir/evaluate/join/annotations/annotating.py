@@ -34,7 +34,7 @@ AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class Annotated:
+class AnnotationBlock:
     """Row i holds an item (its position among the items to annotate), its queries and its annotation. The annotation
     lists joins, streams and numbers of the items, by join and then ordered by time, stream and number."""
 
@@ -51,7 +51,7 @@ class Annotated:
 
 
 @dataclass(frozen=True)
-class Collected:
+class CandidateMatches:
     """Candidate matches: item, link, and item of the window."""
 
     items: Ints
@@ -67,7 +67,7 @@ class Collected:
 
 def annotate(
     links: Links, primary: ItemView, runs: Sequence[ItemView], part: int = 0, parts: int = 1
-) -> Iterator[Annotated]:
+) -> Iterator[AnnotationBlock]:
     """Yields the results for the items to annotate, restricted to `part` of `parts` of them."""
     rows = np.flatnonzero(np.diff(primary.to_annotate.starts))[part::parts]
     for start in range(0, len(rows), AT_ONCE):
@@ -86,17 +86,17 @@ class _Block:
         self.items, self.wants = rows[source[place >= 0]], place[place >= 0]
 
     @cached_property
-    def asked(self) -> Ints:
+    def requests(self) -> Ints:
         """Sorted (item, link) pairs: the joins that apply to the block's items."""
         source, at = expand(self.links.link_starts[self.wants], self.links.link_starts[self.wants + 1])
         return np.unique(self.items[source] << 32 | self.links.linked[at])
 
     @cached_property
     def counted(self) -> CountedWindows:
-        links = self.asked & 0xFFFFFFFF
-        return CountedWindows(self.links, self.primary, self.asked[self.links.items[links] > 0], self.runs)
+        links = self.requests & 0xFFFFFFFF
+        return CountedWindows(self.links, self.primary, self.requests[self.links.items[links] > 0], self.runs)
 
-    def results(self) -> Annotated:
+    def results(self) -> AnnotationBlock:
         found = self._found()
         met = np.unique(found.keys)
         source, at = expand(self.links.link_starts[self.wants], self.links.link_starts[self.wants + 1])
@@ -104,32 +104,34 @@ class _Block:
         missing = np.bincount(source[~np.isin(keys, met)], minlength=len(self.wants))
         held = missing == 0
         shown = np.isin(found.keys, keys[held[source]])
-        found = Collected(*(getattr(found, name)[shown] for name in ("items", "links", "times", "streams", "numbers")))
+        found = CandidateMatches(
+            *(getattr(found, name)[shown] for name in ("items", "links", "times", "streams", "numbers"))
+        )
         numbers = self.links.to_annotate[self.wants[held]] // ROLES
         return _grouped(self.links, np.unique(self.items[held] << 32 | numbers), found)
 
-    def _found(self) -> Collected:
+    def _found(self) -> CandidateMatches:
         parts = []
-        for anchor in np.unique(self.links.anchors[self.asked & 0xFFFFFFFF]).tolist():
-            asked = self.asked[self.links.anchors[self.asked & 0xFFFFFFFF] == anchor]
-            for run, (items, links, others) in zip(self.runs, self._candidates(anchor, asked), strict=True):
+        for anchor in np.unique(self.links.anchors[self.requests & 0xFFFFFFFF]).tolist():
+            requests = self.requests[self.links.anchors[self.requests & 0xFFFFFFFF] == anchor]
+            for run, (items, links, others) in zip(self.runs, self._candidates(anchor, requests), strict=True):
                 parts.append(self._checked(run, items, links, others, anchor))
         none = np.empty(0, np.int64)
-        parts.append(Collected(none, none, np.empty(0), none, none))
-        return Collected(
+        parts.append(CandidateMatches(none, none, np.empty(0), none, none))
+        return CandidateMatches(
             *(
                 np.concatenate([getattr(part, name) for part in parts])
                 for name in ("items", "links", "times", "streams", "numbers")
             )
         )
 
-    def _candidates(self, anchor: int, asked: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
+    def _candidates(self, anchor: int, requests: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
         """Yields for each run the items, the links anchored here, and the window items that these links may select."""
         if anchor < 0:
             for run in self.runs:
-                yield self._whole_window(run, asked)
+                yield self._whole_window(run, requests)
             return
-        chosen = np.unique(asked >> 32)
+        chosen = np.unique(requests >> 32)
         condition = self.links.compared[anchor]
         looked_up = _features(self.primary.values(condition.left.key), chosen)
         words, indexes = looked_up.features, [run.index(condition.right.key) for run in self.runs]
@@ -143,37 +145,39 @@ class _Block:
         for run, (_, holders), (lo, hi) in zip(self.runs, indexes, hits, strict=True):
             source, at = expand(lo, hi)
             met, others = looked_up.items[source], holders[at]
-            in_reach = (run.times[others] <= self.primary.times[met]) & (run.times[others] >= self._oldest(asked, met))
+            in_reach = (run.times[others] <= self.primary.times[met]) & (
+                run.times[others] >= self._oldest(requests, met)
+            )
             pairs = _distinct(met[in_reach] << 32 | others[in_reach])
             if condition.op == "similar":
                 degree = decide(condition, self.primary, pairs >> 32, run, pairs & 0xFFFFFFFF)
                 pairs = pairs[degree >= self.links.least(anchor)]
-            yield self._wanted(run, pairs >> 32, pairs & 0xFFFFFFFF, asked)
+            yield self._wanted(run, pairs >> 32, pairs & 0xFFFFFFFF, requests)
 
-    def _oldest(self, asked: Ints, items: Ints) -> Floats:
-        """Start of the longest of these windows, with a small margin."""
-        longest = float(self.links.seconds[asked & 0xFFFFFFFF].max(initial=-1.0))
+    def _oldest(self, requests: Ints, items: Ints) -> Floats:
+        """The start of the longest of these windows, with a small margin."""
+        longest = float(self.links.seconds[requests & 0xFFFFFFFF].max(initial=-1.0))
         return self.primary.times[items] - longest - 1.0
 
-    def _wanted(self, run: ItemView, items: Ints, others: Ints, asked: Ints) -> tuple[Ints, Ints, Ints]:
+    def _wanted(self, run: ItemView, items: Ints, others: Ints, requests: Ints) -> tuple[Ints, Ints, Ints]:
         """The links that select both items of a pair. The shorter of the two lists is looked up in the longer one."""
-        lo, hi = np.searchsorted(asked, items << 32), np.searchsorted(asked, (items + 1) << 32)
+        lo, hi = np.searchsorted(requests, items << 32), np.searchsorted(requests, (items + 1) << 32)
         entered, sides = run.in_windows.of(others)
         first, last = self.links.of_windows(sides)
         if (hi - lo).sum() <= (last - first).sum():
             pair, at = expand(lo, hi)
-            links = asked[at] & 0xFFFFFFFF
+            links = requests[at] & 0xFFFFFFFF
             place = run.place_of(self.links.sides[links])
             keep = (place >= 0) & _within(run.entries, place << 32 | others[pair])
         else:
             source, at = expand(first, last)
             pair, links = entered[source], self.links.by_side[at]
-            keep = _within(asked, items[pair] << 32 | links)
+            keep = _within(requests, items[pair] << 32 | links)
         return items[pair[keep]], links[keep], others[pair[keep]]
 
-    def _whole_window(self, run: ItemView, asked: Ints) -> tuple[Ints, Ints, Ints]:
+    def _whole_window(self, run: ItemView, requests: Ints) -> tuple[Ints, Ints, Ints]:
         """The candidates of links without a lookup: the part of the window that may be in reach."""
-        items, links = asked >> 32, asked & 0xFFFFFFFF
+        items, links = requests >> 32, requests & 0xFFFFFFFF
         place, times = run.place_of(self.links.sides[links]), self.primary.times[items]
         first = np.searchsorted(run.times, times - self.links.seconds[links] - 1.0, "left")
         last = np.searchsorted(run.times, times, "right")
@@ -181,7 +185,7 @@ class _Block:
         source, at = expand(lo, np.where(place >= 0, hi, lo))
         return items[source], links[source], run.entries[at] & 0xFFFFFFFF
 
-    def _checked(self, run: ItemView, items: Ints, links: Ints, others: Ints, anchor: int) -> Collected:
+    def _checked(self, run: ItemView, items: Ints, links: Ints, others: Ints, anchor: int) -> CandidateMatches:
         """The candidates whose window holds the other item and whose comparisons all hold."""
         known, primary = self.links, self.primary
         apart = primary.times[items] - run.times[others]
@@ -209,7 +213,7 @@ class _Block:
             met = degree >= (known.shares[at[own]] if what.op == "similar" else 1.0)
             holds[rows[met != known.positive[at[own]]]] = False
         items, links, others = items[holds], links[holds], others[holds]
-        return Collected(items, links, run.times[others], run.streams[others], run.numbers[others])
+        return CandidateMatches(items, links, run.times[others], run.streams[others], run.numbers[others])
 
 
 @dataclass(frozen=True)
@@ -247,7 +251,7 @@ def _within(ordered: Ints, keys: Ints) -> NDArray[np.bool_]:
     return place_of(ordered, keys) >= 0
 
 
-def _grouped(links: Links, fired: Ints, found: Collected) -> Annotated:
+def _grouped(links: Links, fired: Ints, found: CandidateMatches) -> AnnotationBlock:
     """Groups (item, query) pairs by the hash of their annotation: one row for all queries that give an item the same
     annotation. An item that matches by several conjunctions of a join is listed once."""
     owner, joins = found.items << 32 | links.numbers[found.links], links.joins[found.links]
@@ -268,7 +272,7 @@ def _grouped(links: Links, fired: Ints, found: Collected) -> Annotated:
     lo, hi = (np.searchsorted(owner[by_owner], first, side) for side in ("left", "right"))
     _, at = expand(lo, hi)
     shown = by_owner[at]
-    return Annotated(
+    return AnnotationBlock(
         items[first],
         np.append(starts, len(fired)).astype(np.int64),
         members[by_content],

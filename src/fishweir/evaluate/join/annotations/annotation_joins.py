@@ -2,7 +2,7 @@
 
 In: the tables of a segment's joins that collect. Out: the state of items as rows of runs (lists of the sides that an
 item belongs to, and the features that are compared), its retention, and for the items of a micro-batch the matches in
-their windows, each item with everything that it joins.
+their windows, each item with all its join partners.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Batch
-from fishweir.evaluate.join.annotations.annotating import Annotated, annotate
-from fishweir.evaluate.join.annotations.comparisons import compared
+from fishweir.evaluate.join.annotations.annotating import AnnotationBlock, annotate
+from fishweir.evaluate.join.annotations.comparisons import feature_comparison
 from fishweir.evaluate.join.annotations.features import Feature, listed_rows
 from fishweir.evaluate.join.annotations.item_views import IN_WINDOWS, TO_ANNOTATE, ItemView, item_view, place_of
 from fishweir.evaluate.join.annotations.links import Links
@@ -58,7 +58,7 @@ class AnnotationJoins(Joins):
         found: dict[tuple[Source, Feature], None] = {}
         for template in (table.template for table in self.tables):
             for edge in template.edges:
-                both, side = compared(template, edge), edge.right_side
+                both, side = feature_comparison(template, edge), edge.right_side
                 found |= {(source, both.left): None for source in template.awaited(side)}
                 found |= {(source, both.right): None for source in template.sides[side].sources}
         return iter(found)
@@ -87,7 +87,7 @@ def _side_lists(key: int, sides: Ints, batch: Batch) -> SideRows | None:
     return listed_rows(key, documents, members=(counts, sides[pairs & 0xFFFFFFFF])) if len(documents) else None
 
 
-def annotated_rows(items: ItemView, block: Annotated) -> ResultRows:
+def annotated_rows(items: ItemView, block: AnnotationBlock) -> ResultRows:
     """Result rows: an item with the collected items, by join."""
     batch = result_batch(
         len(block),

@@ -10,7 +10,7 @@ import numpy as np
 
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.jit import kernel
-from fishweir.evaluate.join.annotations.comparisons import EQUALITIES, Compared
+from fishweir.evaluate.join.annotations.comparisons import EQUALITIES, FeatureComparison
 from fishweir.evaluate.join.annotations.item_views import Floats, ItemView
 from fishweir.evaluate.join.state import Hashes
 
@@ -21,7 +21,7 @@ MODES = {
 }  # fmt: skip
 
 
-def decide(what: Compared, left: ItemView, lefts: Ints, right: ItemView, rights: Ints) -> Floats:
+def decide(what: FeatureComparison, left: ItemView, lefts: Ints, right: ItemView, rights: Ints) -> Floats:
     one, two = left.values(what.left.key), right.values(what.right.key)
     return _decide(
         MODES[what.op],

@@ -19,7 +19,7 @@ EQUALITIES = ("=", "shares-link", "references", "extends")
 
 
 @dataclass(frozen=True)
-class Compared:
+class FeatureComparison:
     """A comparison between a feature of items and a feature of a window's items."""
 
     left: Feature
@@ -27,7 +27,7 @@ class Compared:
     right: Feature
 
 
-def compared(template: JoinTemplate, edge: Edge) -> Compared:
+def feature_comparison(template: JoinTemplate, edge: Edge) -> FeatureComparison:
     left, right = KEPT[edge.op]
     ends = template.sides[edge.left_side].path(edge.left), template.sides[edge.right_side].path(edge.right)
-    return Compared(Feature(ends[0], left), edge.op, Feature(ends[1], right))
+    return FeatureComparison(Feature(ends[0], left), edge.op, Feature(ends[1], right))

@@ -42,4 +42,4 @@ def _anchor(template: JoinTemplate, side: int, constants: Sequence[Constant]) ->
         share = SIMILAR if edge.share < 0 else float(constants[edge.share])
         if edge.op == "similar" and share > 0:
             return f"{template.shown(edge)}, at least {share:g}, is looked up by its rarest words"
-    return "all items of the window are looked at"
+    return "all items of the window are scanned"

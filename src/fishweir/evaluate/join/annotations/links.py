@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import Source
 from fishweir.algebra.texts import SIMILAR
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.join.annotations.comparisons import EQUALITIES, Compared, compared
+from fishweir.evaluate.join.annotations.comparisons import EQUALITIES, FeatureComparison, feature_comparison
 from fishweir.evaluate.join.annotations.item_views import Floats
 from fishweir.evaluate.join.join_tables import JoinTable
 
 MOST_ITEMS = 1 << 40
-"""Longer than any window that counts items needs to be."""
+"""The maximum number of items of a window, more than any window contains."""
 
 
 class Links:
@@ -31,7 +31,7 @@ class Links:
     segment and process."""
 
     def __init__(self, tables: Iterable[JoinTable]) -> None:
-        self._compared: dict[Compared, int] = {}
+        self._compared: dict[FeatureComparison, int] = {}
         self._annotated: dict[tuple[Source, ...], int] = {}
         self._links: list[tuple[NDArray[Any], ...]] = []
         self._checks: list[tuple[Ints, Ints, Floats, NDArray[np.bool_]]] = []
@@ -62,7 +62,7 @@ class Links:
         """Adds the comparisons of one window and returns the one that each link enumerates."""
         links, anchors, equal = first + np.arange(table.size), np.full(table.size, -1, np.int64), False
         for edge in table.template.edges_of(side):
-            place = self._compared.setdefault(compared(table.template, edge), len(self._compared))
+            place = self._compared.setdefault(feature_comparison(table.template, edge), len(self._compared))
             shares = np.full(table.size, SIMILAR) if edge.share < 0 else table.constant(edge.share)
             self._checks.append((links, np.full(table.size, place), shares, np.full(table.size, edge.positive)))
             if not edge.positive:
@@ -93,7 +93,7 @@ class Links:
         _, at = expand((ends - lengths)[order], ends[order])
         self.link_starts = np.append(0, np.cumsum(lengths[order])).astype(np.int64)
         self.linked = links[at]
-        self.compared: Sequence[Compared] = list(self._compared)
+        self.compared: Sequence[FeatureComparison] = list(self._compared)
         self.annotated: Sequence[tuple[Source, ...]] = list(self._annotated)
 
     def least(self, condition: int) -> float:

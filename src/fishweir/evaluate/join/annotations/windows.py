@@ -20,25 +20,25 @@ from fishweir.evaluate.join.annotations.links import Links
 class CountedWindows:
     """Positions in one sorted list of all (side, item of its windows) pairs. A window is a range of this list."""
 
-    def __init__(self, links: Links, primary: ItemView, asked: Ints, runs: Sequence[ItemView]) -> None:
-        self.asked, self.of_link = asked, links.sides
-        self.sides = np.unique(links.sides[asked & 0xFFFFFFFF])
+    def __init__(self, links: Links, primary: ItemView, requests: Ints, runs: Sequence[ItemView]) -> None:
+        self.requests, self.of_link = requests, links.sides
+        self.sides = np.unique(links.sides[requests & 0xFFFFFFFF])
         owner, times, streams, numbers = self._gathered(runs)
         order = np.lexsort((numbers, streams, times, owner))
         owner, times, self.streams, self.numbers = owner[order], times[order], streams[order], numbers[order]
         self.owner = owner
         moments = np.unique(times)
         keys = owner << 32 | np.searchsorted(moments, times)
-        side = self._side(asked)
-        items = asked >> 32
+        side = self._side(requests)
+        items = requests >> 32
         start = np.searchsorted(keys, side << 32)
         self.hi = np.searchsorted(keys, side << 32 | np.searchsorted(moments, primary.times[items], "right"))
         own = self._positions(side, primary.streams[items], primary.numbers[items])
-        lo = self.hi - links.items[asked & 0xFFFFFFFF]
+        lo = self.hi - links.items[requests & 0xFFFFFFFF]
         self.lo = np.maximum(lo - ((own >= lo) & (own < self.hi) & (own >= 0)), start)
 
-    def _side(self, asked: Ints) -> Ints:
-        return np.searchsorted(self.sides, self.of_link[asked & 0xFFFFFFFF])
+    def _side(self, requests: Ints) -> Ints:
+        return np.searchsorted(self.sides, self.of_link[requests & 0xFFFFFFFF])
 
     def _gathered(self, runs: Sequence[ItemView]) -> tuple[Ints, NDArray[np.float64], Ints, Ints]:
         none = np.empty(0, np.int64)
@@ -61,8 +61,8 @@ class CountedWindows:
         place[together[:size]] = np.arange(size)
         return place[together[size:]]
 
-    def hold(self, asked: Ints, streams: Ints, numbers: Ints) -> NDArray[np.bool_]:
+    def hold(self, requests: Ints, streams: Ints, numbers: Ints) -> NDArray[np.bool_]:
         """Whether the window of each (item, link) pair holds an item."""
-        at = np.searchsorted(self.asked, asked)
-        position = self._positions(self._side(asked), streams, numbers)
+        at = np.searchsorted(self.requests, requests)
+        position = self._positions(self._side(requests), streams, numbers)
         return np.asarray((position >= self.lo[at]) & (position < self.hi[at]) & (position >= 0), np.bool_)

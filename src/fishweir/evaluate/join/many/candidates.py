@@ -68,10 +68,10 @@ class Lookup(ABC):
     def __init__(self, side: int, value: int, hashed: bool = False) -> None:
         self.side, self.value, self.hashed = side, value, hashed
 
-    def hits(self, pool: Candidates) -> Ints:
+    def hits(self, candidates: Candidates) -> Ints:
         """The number of rows in all views for each combination."""
-        found = self.counts(pool.views[0])
-        for view in pool.views[1:]:
+        found = self.counts(candidates.views[0])
+        for view in candidates.views[1:]:
             found = found + self.counts(view)
         return found
 
@@ -90,20 +90,20 @@ class ByValue(Lookup):
     def __init__(self, side: int, value: int, hashed: bool, against: Sequence[tuple[str, Any]]) -> None:
         super().__init__(side, value, hashed)
         self.against = against
-        self._stretches: dict[int, tuple[Ints, Ints]] = {}
+        self._ranges: dict[int, tuple[Ints, Ints]] = {}
 
     def counts(self, view: SideView) -> Ints:
-        lo, hi = self.stretches(view)
+        lo, hi = self.ranges(view)
         return hi - lo
 
     def found(self, view: SideView, some: slice) -> tuple[Ints, Ints]:
-        lo, hi = self.stretches(view)
+        lo, hi = self.ranges(view)
         source, at = expand(lo[some], hi[some])
         return source + some.start, view.order(self.value, self.hashed)[0][at]
 
-    def stretches(self, view: SideView) -> tuple[Ints, Ints]:
+    def ranges(self, view: SideView) -> tuple[Ints, Ints]:
         """The range of positions in the view's order for each combination."""
-        if id(view) not in self._stretches:
+        if id(view) not in self._ranges:
             _, by = view.order(self.value, self.hashed)
             lo, hi = np.zeros(len(self.against[0][1]), np.int64), np.full(len(self.against[0][1]), len(by))
             for op, values in self.against:
@@ -113,8 +113,8 @@ class ByValue(Lookup):
                     hi = np.minimum(hi, np.searchsorted(by, values, "left" if op == ">" else "right"))
                 if not self.hashed:
                     hi = np.where(np.isnan(values), 0, hi)
-            self._stretches[id(view)] = lo, np.maximum(lo, hi)
-        return self._stretches[id(view)]
+            self._ranges[id(view)] = lo, np.maximum(lo, hi)
+        return self._ranges[id(view)]
 
 
 def by_time(side: int, newest: Floats, reach: float, until: Floats) -> ByValue:

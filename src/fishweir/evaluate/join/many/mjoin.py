@@ -34,7 +34,7 @@ from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.pairs import portions
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.state import Run
-from fishweir.evaluate.join.superseded import Superseded
+from fishweir.evaluate.join.superseded import SupersededRows
 
 MEMBERS_A_STEP = 4
 """Number of queries of a combination that weigh as much as one more combination when portions are cut."""
@@ -78,14 +78,14 @@ def _from_side(
     mine = np.flatnonzero(fresh.documents % parts == part)
     if not len(mine):
         return
-    pools: list[Candidates] = []
+    candidates: list[Candidates] = []
     for other in range(len(join.template.sides)):
         runs = [run for run in old if _near(join, side, other, new, run)] + ([new] if other > side else [])
         views = [fresh] if other == side else [view for run in runs if len(view := side_view(join, other, run))]
         if not views:
             return
-        pools.append(Candidates(views))
-    growth = _Growth(join, tuple(pools), documents, known.ranks, known.superseded, known.passed_on)
+        candidates.append(Candidates(views))
+    growth = _Growth(join, tuple(candidates), documents, known.ranks, known.superseded, known.passed_on)
     yield from growth.grown(growth.start(side, fresh, mine))
 
 
@@ -110,10 +110,10 @@ class _Growth:
     """The candidate rows of a join's sides, given which side is new."""
 
     join: MultiwayJoin
-    pools: tuple[Candidates, ...]
+    candidates: tuple[Candidates, ...]
     documents: Documents
     ranks: Ranks
-    superseded: Superseded
+    superseded: SupersededRows
     passed_on: bool
 
     @cached_property
@@ -135,10 +135,10 @@ class _Growth:
         return view.member_starts[rows], view.member_starts[rows + 1], view.members
 
     def grown(self, partial: Partial) -> Iterator[Combinations]:
-        if len(partial.rows) == len(self.pools):
+        if len(partial.rows) == len(self.candidates):
             yield from self._results(partial)
             return
-        edges = {side: self._edges(partial, side) for side in range(len(self.pools)) if side not in partial.rows}
+        edges = {side: self._edges(partial, side) for side in range(len(self.candidates)) if side not in partial.rows}
         probe, hits = self._chosen(partial, edges)
         if partial.remaining is not None:
             hits = hits * (1 + (partial.remaining[1] - partial.remaining[0]) // MEMBERS_A_STEP)
@@ -167,7 +167,7 @@ class _Growth:
         return best[1], best[2]
 
     def _fewer(self, best: tuple[int, Lookup, Ints] | None, probe: Lookup) -> tuple[int, Lookup, Ints]:
-        hits = probe.hits(self.pools[probe.side])
+        hits = probe.hits(self.candidates[probe.side])
         total = int(hits.sum())
         return (total, probe, hits) if best is None or total < best[0] else best
 
@@ -182,7 +182,7 @@ class _Growth:
             if two[0] != side or one[0] not in partial.rows:
                 continue
             hashed = is_hashed(edge)
-            values = self.pools[one[0]].value(partial.rows[one[0]], self.join.value(*one, hashed))
+            values = self.candidates[one[0]].value(partial.rows[one[0]], self.join.value(*one, hashed))
             own = values if hashed else np.ascontiguousarray(values).view(np.float64)
             found.append(_Edge(self.join.value(*two, hashed), hashed, op, own))
         return found
@@ -204,9 +204,9 @@ class _Growth:
 
     def _joined(self, partial: Partial, some: slice, probe: Lookup, edges: Sequence[_Edge]) -> Partial | None:
         checked = [edge for edge in edges if edge.value != probe.value or edge.op == "!="]
-        pool = self.pools[probe.side]
+        candidates = self.candidates[probe.side]
         parts = []
-        for view, start in zip(pool.views, pool.starts.tolist(), strict=True):
+        for view, start in zip(candidates.views, candidates.starts.tolist(), strict=True):
             source, rows = probe.found(view, some)
             for edge in checked:
                 theirs = view.values[rows, edge.value]
@@ -249,7 +249,7 @@ class _Growth:
         keep = np.ones(len(found), np.bool_)
         if far is not None:
             keep &= (far <= self.join.longest).all(axis=1)
-        last, remaining = len(found.rows) == len(self.pools), found.remaining
+        last, remaining = len(found.rows) == len(self.candidates), found.remaining
         if last and remaining is None and more is None:
             every = np.arange(self.join.table.size)
             remaining = np.zeros(len(found), np.int64), np.full(len(found), len(every)), every
@@ -267,7 +267,7 @@ class _Growth:
     def _far(self, found: Partial) -> Floats:
         """How far the window of each side must reach, in seconds or rows; 0 for the newest side and for sides not
         joined."""
-        far = np.zeros((len(found), len(self.pools)))
+        far = np.zeros((len(found), len(self.candidates)))
         for side, times in found.times.items():
             far[:, side] = found.newest - times
         if not any(self.counted[side] for side in found.rows):
@@ -296,13 +296,13 @@ class _Growth:
         assert found.remaining is not None
         lo, hi, members = found.remaining
         for some in portions(hi - lo):
-            documents = [found.documents[side][some] for side in range(len(self.pools))]
+            documents = [found.documents[side][some] for side in range(len(self.candidates))]
             streams, numbers, since = (
                 np.stack([self.documents.get(own, part) for own in documents], axis=1)
                 for part in (lambda run: run.streams, lambda run: run.numbers, lambda run: run.since)
             )
-            times = np.stack([found.times[side][some] for side in range(len(self.pools))], axis=1)
-            nodes = [own for side, pool in enumerate(self.pools) for own in pool.nodes(found.rows[side][some])]
+            times = np.stack([found.times[side][some] for side in range(len(self.candidates))], axis=1)
+            nodes = [own for side, one in enumerate(self.candidates) for own in one.nodes(found.rows[side][some])]
             over = np.stack(nodes, axis=1) if nodes else np.empty((len(times), 0), np.int64)
             _, at = expand(lo[some], hi[some])
             starts = np.append(0, np.cumsum(hi[some] - lo[some])).astype(np.int64)

@@ -27,7 +27,7 @@ class MultiwayJoin:
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
-        """The number of nodes in the rows of each side. A result over columns is over whole tuples."""
+        """The number of nodes in the rows of each side. Results of joins over columns have no nodes."""
         return tuple(0 if side.columns else len(side.outputs) for side in self.template.sides)
 
     def value(self, side: int, node: int, hashed: bool) -> int:

@@ -6,7 +6,7 @@ makes strings usable in regions. An index is built once per segment and never ch
 written to the segment, from which workers map them.
 """
 
-from fishweir.evaluate.select.boxes.choose import KERNELS, STORED, Choice, Detailed, Index, choose
+from fishweir.evaluate.select.boxes.choose import KERNELS, STORED, Choice, HasDetail, Index, choose
 from fishweir.evaluate.select.boxes.codes import StringCodes
 from fishweir.evaluate.select.boxes.grid import GridIndex
 from fishweir.evaluate.select.boxes.matches import BitMatches, Matches
@@ -19,8 +19,8 @@ __all__ = [
     "BitMatches",
     "Boxes",
     "Choice",
-    "Detailed",
     "GridIndex",
+    "HasDetail",
     "Index",
     "Matches",
     "PackedIndex",

@@ -50,7 +50,7 @@ class Index(Protocol):
 
 
 @runtime_checkable
-class Detailed(Protocol):
+class HasDetail(Protocol):
     """A kernel that adds details to `explain`."""
 
     def detail(self, sample: Floats) -> str:
@@ -84,8 +84,8 @@ class Choice:
     def __str__(self) -> str:
         packed = f"{self.packed_ns / 1000:.1f}"
         return (
-            f"{self.strategy}: {self.matches:.2g} matches a tuple expected; "
-            f"grid {self.grid_ns / 1000:.1f}, packed {packed} microseconds a tuple"
+            f"{self.strategy}: {self.matches:.2g} matches per tuple expected; "
+            f"grid {self.grid_ns / 1000:.1f}, packed {packed} microseconds per tuple"
         )
 
 

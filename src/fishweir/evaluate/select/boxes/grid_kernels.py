@@ -263,8 +263,8 @@ def list_matches(
     numbers: Numbers,
     offsets: Offsets,
 ) -> tuple[int, int]:
-    """Writes the numbers of one tuple after another while there is room. The previous tuple determines the way of
-    listing.
+    """Writes the numbers of one tuple after another while there is room. The previous tuple determines how they are
+    listed.
 
     Listing is bound by computation and ANDing by memory. While a tuple is listed, the rows of the next one (for up to
     eight axes) are therefore prefetched: with each word listed, a line of eight words of one of them.

@@ -5,7 +5,7 @@ each run of 64 such runs, has a small bounding box. Shared: nothing.
 
 Top-down greedy split (Garcia, Lopez, Leutenegger 1998, for bulk loading R-trees): a run is sorted by the lower end, the
 upper end or the width of one attribute and cut in two. The key with the smallest two bounding boxes is chosen. The
-width is a key in order to separate queries without a condition on an attribute from those with a narrow one. Corner
+width is a key too, to separate queries without a condition on an attribute from those with a narrow one. Corner
 transformation (Spatial Join CQ, section 5.2) turns a region into a point of lower and upper ends; these are its axes.
 """
 

@@ -63,7 +63,7 @@ class Boxes:
         """
         least, most = np.asarray(lo, dtype=np.float64), np.asarray(hi, dtype=np.float64)
         if least.ndim != 2 or least.shape != most.shape:
-            raise ValueError(f"lo and hi are two matrices of queries x attributes, not {least.shape} and {most.shape}")
+            raise ValueError(f"lo and hi must be matrices of queries x attributes, not {least.shape} and {most.shape}")
         no_lower, no_upper = np.isneginf(least), np.isposinf(most)
         low = float_keys(least) + (np.broadcast_to(np.asarray(lo_open), least.shape) & ~no_lower & ~np.isnan(least))
         high = float_keys(most) - (np.broadcast_to(np.asarray(hi_open), most.shape) & ~no_upper & ~np.isnan(most))
@@ -108,5 +108,5 @@ def tuple_keys(values: npt.ArrayLike, attributes: int) -> Keys:
     """A batch of tuples (rows x attributes, float64, NaN for NULL) as keys."""
     floats = np.asarray(values, dtype=np.float64)
     if floats.ndim != 2 or floats.shape[1] != attributes:
-        raise ValueError(f"a batch of tuples with {attributes} attributes each was expected, not shape {floats.shape}")
+        raise ValueError(f"expected a batch of tuples with {attributes} attributes, got the shape {floats.shape}")
     return float_keys(floats)

@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
 
-from fishweir.evaluate.arrays import unchanging
+from fishweir.evaluate.arrays import read_only
 
 
 class StoredIndex(ABC):
     """A subclass builds the arrays in its constructor, and reads its attributes from them in `_attach`."""
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
-        self._arrays = unchanging(arrays)
+        self._arrays = read_only(arrays)
         self._attach(self._arrays)
 
     @classmethod

@@ -1,7 +1,7 @@
 """The naive plan as flat arrays: each predicate directly below `true`, accessed by its most selective unit.
 
 In: the predicates of one source. Out: the layout that `to_layout` returns for the naive plan, computed by a few sorts.
-Many new queries are evaluated with it until their factorized plan is ready. It is available immediately, and a document
+It is available immediately, so many new queries are evaluated with it until their factorized plan is ready. A document
 still reaches only the predicates whose access holds.
 """
 

@@ -6,7 +6,7 @@ addition to its parent.
 
 Predicates are added and removed individually, without moving the others: a new predicate is attached below the deepest
 node that subsumes it. This is correct because any tree in which each node contains its parent's atoms is a valid plan.
-It only costs more than a new plan, which is the concern of the re-planner.
+It only costs more than a new plan; replanning takes care of that.
 
 Shared: equal predicates are one node with several numbers in `ends`.
 """
@@ -127,7 +127,7 @@ class FilterPlan:
         found = {number: self.atoms[node] for node in self.nodes() for number in self.ends[node]}
         if found != given or set(self.end_of) != set(given):
             wrong = {n for n in given.keys() | found.keys() if found.get(n) != given.get(n)}
-            raise ValueError(f"predicates not covered as they are: {sorted(wrong)[:10]}")
+            raise ValueError(f"predicates that the plan does not represent: {sorted(wrong)[:10]}")
 
 
 def plan_of(parents: Mapping[Predicate, Predicate], predicates: Iterable[Predicate]) -> FilterPlan:

@@ -15,7 +15,7 @@ import numpy as np
 
 from fishweir.algebra.documents import Element
 from fishweir.evaluate.witnesses.automaton.batch import Batch
-from fishweir.evaluate.witnesses.automaton.compiled import Compiled, compile_pattern
+from fishweir.evaluate.witnesses.automaton.compiled import CompiledPattern, compile_pattern
 from fishweir.evaluate.witnesses.automaton.pattern import Pattern
 from fishweir.evaluate.witnesses.automaton.rows import Rows
 from fishweir.evaluate.witnesses.automaton.states import States
@@ -49,7 +49,7 @@ class PathAutomaton:
         self.trie = Trie()
         self.states = States(self.trie)
         self.steps = Steps(self.states)
-        self.paths: dict[int, Compiled] = {}
+        self.paths: dict[int, CompiledPattern] = {}
         self._ids: dict[Pattern, int] = {}
         self._uses: dict[int, list[int]] = {}
         self._since: dict[int, int] = {}
@@ -84,7 +84,7 @@ class PathAutomaton:
         if not uses[0]:
             self._delete(path)
 
-    def _insert(self, path: int, compiled: Compiled) -> None:
+    def _insert(self, path: int, compiled: CompiledPattern) -> None:
         self.paths[path], self._uses[path] = compiled, [0, 0]
         self._views_hold = False
         node = compiled.trunk.last
@@ -135,7 +135,7 @@ class PathAutomaton:
             self.states.clear()
             self.steps = Steps(self.states)
         if self.states.refresh():
-            self.steps.forget()
+            self.steps.clear()
             self._views_hold = False
         if not self._views_hold:
             self.states.drop_views()

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.documents import ATTRIBUTE, attribute_id
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.witnesses.automaton.compiled import Compiled
+from fishweir.evaluate.witnesses.automaton.compiled import CompiledPattern
 from fishweir.evaluate.witnesses.automaton.evaluate import embeddings, end_rows
-from fishweir.evaluate.witnesses.automaton.reached import Reached, count_reached
+from fishweir.evaluate.witnesses.automaton.reached import PathCounts, count_reached
 from fishweir.evaluate.witnesses.automaton.rows import Rows
 from fishweir.evaluate.witnesses.automaton.walk import Walk
 
@@ -40,7 +40,7 @@ class Witnesses:
 
 
 @dataclass(frozen=True)
-class Factorized:
+class FactorizedHits:
     """The paths without predicates. The `rows` of state s lie between its `row_offsets`, its `paths` between its
     `path_offsets`."""
 
@@ -68,7 +68,7 @@ class Batch:
     def __init__(
         self,
         rows: Rows,
-        paths: Mapping[int, Compiled],
+        paths: Mapping[int, CompiledPattern],
         path_at: NDArray[np.int32],
         anchors: Mapping[int, Mapping[str | None, Mapping[int, None]]],
         walk: Walk,
@@ -77,15 +77,15 @@ class Batch:
         self._paths, self._path_at, self._anchors = paths, path_at, anchors
 
     @cached_property
-    def factorized(self) -> Factorized:
+    def factorized(self) -> FactorizedHits:
         """All hits of the paths without predicates."""
         order, starts = self.rows.by_state
         accepted = self._path_at >= 0
         offsets = np.append(0, np.cumsum(accepted))[self.rows.node_starts]
-        return Factorized(starts, order, offsets, self._path_at[accepted])
+        return FactorizedHits(starts, order, offsets, self._path_at[accepted])
 
     @cached_property
-    def reached(self) -> Reached:
+    def reached(self) -> PathCounts:
         """The numbers of nodes and documents of each path without predicates that has nodes in the batch."""
         return count_reached(self.factorized, self.rows.documents)
 

@@ -31,38 +31,38 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Has:
+class BranchExists:
     branch: Branch
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
+class BranchCompares:
     branch: Branch
     op: Operator
     constant: Constant
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class AllOf:
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Some:
+class AnyOf:
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Fails:
+class Negated:
     part: Condition
 
 
-Condition = Has | Holds | All | Some | Fails
+Condition = BranchExists | BranchCompares | AllOf | AnyOf | Negated
 Anchor = tuple[int, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledPattern:
     """A pattern in the automaton, with all nodes that it uses and those whose values it compares."""
 
     pattern: Pattern
@@ -79,7 +79,7 @@ class Compiled:
         return max(_anchors(self.trunk), key=lambda anchor: anchor[1] is not None)
 
 
-def compile_pattern(trie: Trie, pattern: Pattern) -> Compiled:
+def compile_pattern(trie: Trie, pattern: Pattern) -> CompiledPattern:
     uses: list[int] = []
     compared: list[int] = []
 
@@ -94,20 +94,20 @@ def compile_pattern(trie: Trie, pattern: Pattern) -> Compiled:
     def condition(node: int, predicate: Predicate) -> Condition:
         match predicate:
             case Exists(inner):
-                return Has(branch(node, inner.steps))
+                return BranchExists(branch(node, inner.steps))
             case Compare(inner, op, constant):
                 below = branch(node, inner.steps)
                 compared.append(below.last)
-                return Holds(below, op, constant)
+                return BranchCompares(below, op, constant)
             case And(parts):
-                return All(tuple(condition(node, part) for part in parts))
+                return AllOf(tuple(condition(node, part) for part in parts))
             case Or(parts):
-                return Some(tuple(condition(node, part) for part in parts))
+                return AnyOf(tuple(condition(node, part) for part in parts))
             case Not(part):
-                return Fails(condition(node, part))
+                return Negated(condition(node, part))
 
     trunk = branch(ROOT, pattern.steps)
-    return Compiled(pattern, trunk, tuple(uses), tuple(compared))
+    return CompiledPattern(pattern, trunk, tuple(uses), tuple(compared))
 
 
 def _anchors(branch: Branch) -> Iterator[Anchor]:
@@ -120,12 +120,12 @@ def _anchors(branch: Branch) -> Iterator[Anchor]:
 
 def _anchors_of(condition: Condition) -> Iterator[Anchor]:
     match condition:
-        case Has(branch):
+        case BranchExists(branch):
             yield from _anchors(branch)
-        case Holds(branch, op, constant):
+        case BranchCompares(branch, op, constant):
             yield from _anchors(branch)
             if op == "=" and isinstance(constant, str):
                 yield branch.last, constant
-        case All(parts):
+        case AllOf(parts):
             for part in parts:
                 yield from _anchors_of(part)

@@ -10,7 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.witnesses.automaton.compiled import All, Branch, Condition, Fails, Has, Holds, Some
+from fishweir.evaluate.witnesses.automaton.compiled import (
+    AllOf,
+    AnyOf,
+    Branch,
+    BranchCompares,
+    BranchExists,
+    Condition,
+    Negated,
+)
 from fishweir.evaluate.witnesses.automaton.rows import NONE, Rows, contained
 
 
@@ -55,17 +63,17 @@ def _filtered(rows: Rows, candidates: Ints, condition: Condition | None) -> Ints
     match condition:
         case None:
             return candidates
-        case Has(branch):
+        case BranchExists(branch):
             return _upward(rows, candidates, branch, rows.of(branch.last) if branch.nodes else candidates)
-        case Holds(branch):
+        case BranchCompares(branch):
             return _upward(rows, candidates, branch, _compared(rows, condition))
-        case All(parts):
+        case AllOf(parts):
             for part in parts:
                 candidates = _filtered(rows, candidates, part)
             return candidates
-        case Some(parts):
+        case AnyOf(parts):
             return np.unique(np.concatenate([_filtered(rows, candidates, part) for part in parts]))
-        case Fails(part):
+        case Negated(part):
             return np.setdiff1d(candidates, _filtered(rows, candidates, part), assume_unique=True)
 
 
@@ -80,7 +88,7 @@ def _upward(rows: Rows, candidates: Ints, branch: Branch, last: Ints) -> Ints:
     return last if branch.nodes else last[contained(last, candidates)]
 
 
-def _compared(rows: Rows, holds: Holds) -> Ints:
+def _compared(rows: Rows, holds: BranchCompares) -> Ints:
     """The rows at a branch's end whose value satisfies the comparison."""
     node, constant = holds.branch.last, holds.constant
     if not isinstance(constant, str):

@@ -17,11 +17,11 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.jit import kernel, population
 
 if TYPE_CHECKING:
-    from fishweir.evaluate.witnesses.automaton.batch import Factorized
+    from fishweir.evaluate.witnesses.automaton.batch import FactorizedHits
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class PathCounts:
     """Row i: a path, the number of nodes that reached its end, and the number of documents with such a node."""
 
     paths: Ints
@@ -29,7 +29,7 @@ class Reached:
     documents: Ints
 
 
-def count_reached(found: Factorized, documents: Ints) -> Reached:
+def count_reached(found: FactorizedHits, documents: Ints) -> PathCounts:
     """Counts per path. `documents` are those of the rows. The rows of a document are adjacent."""
     times = np.bincount(found.paths)
     paths = np.flatnonzero(times)
@@ -40,7 +40,7 @@ def count_reached(found: Factorized, documents: Ints) -> Reached:
     seen = np.zeros((len(paths), words), np.uint64)
     rows, lines = ordinals[found.rows], line[found.paths]
     _count(found.row_offsets, rows, found.path_offsets, lines, times[paths], nodes, inside, seen)
-    return Reached(paths, nodes, inside)
+    return PathCounts(paths, nodes, inside)
 
 
 @kernel

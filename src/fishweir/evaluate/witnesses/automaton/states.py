@@ -79,7 +79,7 @@ class State(dict[str, "State | None"]):
         self.states, self.id, self.nodes, self.open, self.view = states, id, nodes, open_, view
         self.place = (id << PLACE) + ABOVE
         self.matched = bool(len(nodes))
-        self.look()
+        self.update_flags()
 
     def __missing__(self, tag: str) -> State | None:
         self[tag] = state = self.states.step(self, False, tag)
@@ -91,7 +91,7 @@ class State(dict[str, "State | None"]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    def look(self) -> None:
+    def update_flags(self) -> None:
         """Updates the flags from the trie."""
         own, open_ = self.nodes.tolist(), self.open.nodes.tolist()
         leaving = [(open_ if kind.deep else own, self.states.leaving(kind, self.view)) for kind in KINDS]
@@ -235,7 +235,7 @@ class States:
         stale = stale.union(edge.test for edge in new)
         for tag in [t for t in state if isinstance(t, str) and not stale.isdisjoint(self.trie.tests_of(False, t))]:
             del state[tag]
-        state.look()
+        state.update_flags()
         return False
 
     def _kill(self, killed: set[State]) -> None:

@@ -27,15 +27,15 @@ class Steps:
 
     def __init__(self, states: States) -> None:
         self.states, self.names = states, Names()
-        self.forget()
+        self.clear()
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Drops the transitions and flags after states have changed. Names are kept."""
         self.keys, self.targets = np.full(1024, -1, np.int64), np.zeros(1024, np.int64)
         self.flags = np.zeros(256, np.uint8)
-        self._known = self._seen = 0
+        self._count = self._flagged = 0
 
-    def learn(self, state: int, kind: int, name: int) -> None:
+    def add_transition(self, state: int, kind: int, name: int) -> None:
         """Adds the transition for a name from the automaton."""
         self.names.resolve()
         own, text = self.states.all[state], self.names.names[name]
@@ -45,25 +45,25 @@ class Steps:
         else:
             assert own.attributes is not None
             target = own.attributes[text]
-        if 2 * self._known >= len(self.keys):
+        if 2 * self._count >= len(self.keys):
             self._grow()
         put_step(self.keys, self.targets, state, kind, name, NOWHERE if target is None else target.id)
-        self._known += 1
-        self.look()
+        self._count += 1
+        self.update_flags()
 
     def _grow(self) -> None:
         keys, targets = self.keys, self.targets
         self.keys, self.targets = np.full(4 * len(keys), -1, np.int64), np.zeros(4 * len(keys), np.int64)
         put_all(self.keys, self.targets, keys, targets)
 
-    def look(self) -> None:
+    def update_flags(self) -> None:
         """Adds the flags of new states."""
         while len(self.flags) < len(self.states.all):
             self.flags = np.append(self.flags, np.zeros_like(self.flags))
-        for state in self.states.all[self._seen :]:
+        for state in self.states.all[self._flagged :]:
             if state is not None:
                 self.flags[state.id] = _flags(state)
-        self._seen = len(self.states.all)
+        self._flagged = len(self.states.all)
 
 
 def _flags(state: State) -> int:

@@ -118,8 +118,8 @@ def take_nodes(
 ) -> bool:
     """Writes nodes for several requests. Request `r` asks for the part `whats[r]` of the nodes from `nexts[r]` up to
     `stops[r]`, and the output is appended to `into[r]` at `ats[r]`. The nodes of a request ascend by document and
-    position, so each document is read once for all requests. Returns whether all is written; if there was no room, the
-    call is repeated with more of it."""
+    position, so each document is read once for all requests. Returns whether everything was written; if there was too
+    little room, the call is repeated with more."""
     while True:
         document = -1
         for r in range(len(nexts)):

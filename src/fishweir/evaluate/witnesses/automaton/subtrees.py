@@ -84,9 +84,9 @@ class Bodies:
         room = max(int(sizes[distinct(some)[0]].sum()) for some in documents)
         into: NDArray[np.uint8] = np.empty((len(requests), 2 * room + needed), np.uint8)
         nodes = np.concatenate(documents), np.concatenate(positions), nexts, stops
-        asked = np.array([one.what for one in requests]), np.frombuffer(b"".join(names), np.uint8), name_bounds
+        arguments = np.array([one.what for one in requests]), np.frombuffer(b"".join(names), np.uint8), name_bounds
         lists = found, declared, levels, shown, tag
-        while not take_nodes(self.data, self.bounds, *nodes, *asked, *lists, into, ats, ends, refused):
+        while not take_nodes(self.data, self.bounds, *nodes, *arguments, *lists, into, ats, ends, refused):
             into = np.append(into, np.empty((len(requests), into.shape[1] + needed), np.uint8), axis=1)
         starts = np.append(0, stops[:-1]).tolist()
         spans = [slice(start, stop) for start, stop in zip(starts, stops.tolist(), strict=True)]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from fishweir.evaluate.witnesses.automaton.compiled import Compiled
+from fishweir.evaluate.witnesses.automaton.compiled import CompiledPattern
 from fishweir.evaluate.witnesses.automaton.trie import KINDS, ROOT, Kind, Trie
 
 
@@ -25,12 +25,12 @@ class View:
     nodes: frozenset[int]
     leaving: Mapping[Kind, frozenset[int]]
 
-    def seeks(self, compiled: Compiled) -> bool:
-        """Whether the end of a path is evaluated."""
+    def evaluates(self, compiled: CompiledPattern) -> bool:
+        """Whether the end of a path is still evaluated."""
         return compiled.trunk.last in self.nodes
 
 
-def view_without(trie: Trie, paths: Mapping[int, Compiled], suspended: Collection[int]) -> View:
+def view_without(trie: Trie, paths: Mapping[int, CompiledPattern], suspended: Collection[int]) -> View:
     """The view of all paths except the suspended ones."""
     nodes = {ROOT}
     for path, compiled in paths.items():

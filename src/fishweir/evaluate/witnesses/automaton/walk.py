@@ -80,7 +80,7 @@ class Walk:
         states = [self._at(unit, view) for view in (None, *views)]
         self._switch = np.array([len(unit) - 1, *states], np.int64)
         self._ends = np.array(ends, np.int64)
-        self.steps.look()
+        self.steps.update_flags()
 
     def _at(self, names: Sequence[str], view: View | None) -> int:
         """The state at a path; NOWHERE if nothing is evaluated there."""
@@ -201,7 +201,7 @@ class Walk:
             elif ended == NO_NAMES:
                 names.grow()
             else:
-                steps.learn(*missing[:3].tolist())
+                steps.add_transition(*missing[:3].tolist())
         names.resolve()
         self.elements += int(now[ELEMENTS])
         self.skipped += int(now[SKIPPED])

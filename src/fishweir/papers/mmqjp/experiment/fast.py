@@ -46,7 +46,7 @@ class Fast:
     ) -> None:
         self.name, self.share_equal = name, share_equal
         self.seconds = {"join": 0.0}
-        self.asked = named_strategies({"joins": strategy}) if strategy else ()
+        self.requested = named_strategies({"joins": strategy}) if strategy else ()
         self.statistics = statistics or {}
         self.runs: list[Run] = []
         self.documents = self.queries = 0
@@ -72,7 +72,7 @@ class Fast:
 
     def hold(self, tables: Sequence[JoinTable], queries: int) -> None:
         self.queries = queries
-        self.joins: list[JoinsOfTwo] = planned_segment("", tables, self.statistics, self.asked).operators["joins"]
+        self.joins: list[JoinsOfTwo] = planned_segment("", tables, self.statistics, self.requested).operators["joins"]
         self.relational = [joins.share(0, 1).join for joins in self.joins if isinstance(joins, RelationalJoins)]
         self.stage = JoinStage(self.joins)
         self.paths: dict[Source, SharedPaths] = {}

@@ -57,10 +57,10 @@ class Point:
     repetitions: int = 1
     """Number of measurements whose mean is `seconds`."""
     stopped: bool = False
-    """Whether documents were left over."""
+    """Whether it was stopped before the last document."""
 
     @property
-    def documents_a_second(self) -> float:
+    def documents_per_second(self) -> float:
         return self.documents / self.seconds if self.seconds else float("inf")
 
     def point(self) -> tuple[str, float, float | None]:
@@ -166,7 +166,7 @@ def _repeated(contestant: Contestant, arrival: Arrival, repetitions: int) -> lis
     while len(times) < 2 or (len(times) <= repetitions and time.perf_counter() - began < LONG):
         times.append(_timed(contestant, [[arrival]], keep=False))
         if not np.array_equal(times[-1].counts, times[0].counts):
-            raise Disagreement(f"{contestant.name} finds other results when the same document comes again")
+            raise Disagreement(f"{contestant.name} finds different results for a repeated document")
     return times
 
 

@@ -31,7 +31,7 @@ def draw(outcome: Outcome, path: Path) -> None:
     picture.legend(handles.values(), handles.keys(), loc="lower center", ncols=4, frameon=False, fontsize=11)
     about = outcome.about
     heading = f"MMQJP, section 6, with Fishweir: one core of {about['cores']}; RSS: {about['data']}\n"
-    heading += "dotted: the first time that the second document is processed, before anything is known of the pair"
+    heading += "dotted: the first time that the second document is processed, before anything about the pair is cached"
     picture.suptitle(heading, fontsize=12)
     picture.tight_layout(rect=(0, 0.05, 1, 0.98))
     picture.savefig(path, dpi=100)
@@ -45,7 +45,7 @@ def _lines(panel: Any, experiment: str, points: list[Point], sampled: set[str]) 
         line = [p for p in points if p.contestant == name]
         panel.plot(
             [p.x for p in line],
-            [p.documents_a_second if stream else p.seconds for p in line],
+            [p.documents_per_second if stream else p.seconds for p in line],
             label=f"{name} (extrapolated)" if name in sampled else name,
             linestyle="--" if any(p.extrapolated for p in line) else "-",
             **STYLES.get(name, {}),
@@ -60,11 +60,11 @@ def _lines(panel: Any, experiment: str, points: list[Point], sampled: set[str]) 
     if experiment in LOGARITHMIC:
         panel.set_xscale("log")
     if stream:
-        panel.set_ylabel("documents a second")
-        stopped = [(p.x, p.documents_a_second) for p in points if p.stopped]
+        panel.set_ylabel("documents per second")
+        stopped = [(p.x, p.documents_per_second) for p in points if p.stopped]
         if stopped:
             panel.plot(*zip(*stopped, strict=True), "o", markersize=13, markerfacecolor="none", color="gray")
-            panel.set_title(f"{title}\n(in a circle: stopped before the end of the stream)")
+            panel.set_title(f"{title}\n(circled: stopped before the end of the stream)")
     else:
         panel.set_ylabel("time of the join")
         panel.yaxis.set_major_formatter(lambda seconds, _: time_label(seconds))
@@ -83,7 +83,7 @@ def _bars(panel: Any, points: list[Point], title: str) -> None:
         [p.views_seconds or 0.0 for p in shown],
         0.4,
         color="tab:gray",
-        label="of it STR, RL and RR",
+        label="of which STR, RL and RR",
     )
     panel.set_xticks(places, names, fontsize=8)
     panel.set_yscale("log")

@@ -28,19 +28,19 @@ TITLES = {
     "figure 13": ("Figure 13: three-level schema", "Zipf"),
     "figure 16": ("Figure 16: the RSS stream", "queries"),
     "stream": ("A stream of the two-level schema", "queries"),
-    "through Spark": ("The RSS stream through Spark, all of the way", "queries"),
+    "through Spark": ("The RSS stream through Spark, end to end", "queries"),
     "retained": ("Through Spark, by documents retained", "documents"),
 }
 STREAMS = ("figure 16", "stream", "through Spark", "retained")
 LEGEND = """\
-Milliseconds of the join for the second of two documents: the mean of up to 10 times, the state restored each time, as
-in the paper, and in brackets the first time, when nothing is known of the pair yet; of streams: documents a second.
-In brackets at a stream: stopped after so many documents, as the patience of {patience:g} s was spent; with more of them
-retained its documents a second would fall further. What was run gave the same results.
-~: extrapolated, Sequential from a sample of the queries. -: not run at that size (Spark SQL takes a second or two for
-each template). templates: with ordered sides, and up to exchange of the sides in brackets, as section 6.1 of the
-paper seems to count (it has 22 for 100,000 queries of the three-level schema). register: seconds for the first
-contestant, which the others partly share. stream: 100,000 queries as published, a row of RT each, in batches."""
+Milliseconds of the join for the second of two documents: the mean of up to 10 repetitions, with the state restored each
+time as in the paper; in brackets the first time, before anything about the pair is cached. For streams: documents per
+second; in brackets the number of documents after which the contestant was stopped, because {patience:g} s had passed.
+With more documents retained, its rate would drop further. All computed results agree.
+~: extrapolated (Sequential from a sample of the queries). -: not run at that size (Spark SQL takes a second or two per
+template). templates: with ordered sides; in brackets up to exchange of the sides, as section 6.1 of the paper seems to
+count them (it has 22 for 100,000 queries of the three-level schema). register: seconds of the first contestant, part of
+which the others share. stream: 100,000 queries as published, one row of RT each, in batches."""
 
 
 def show(outcome: Outcome, console: Console) -> None:
@@ -83,7 +83,7 @@ def _cell(point: Point | None, experiment: str) -> str:
     mark = "~" if point.extrapolated else ""
     if experiment in STREAMS:
         stopped = f" ({point.documents:,})" if point.stopped else ""
-        return f"{mark}{_short(point.documents_a_second)}{stopped}"
+        return f"{mark}{_short(point.documents_per_second)}{stopped}"
     cold = "" if point.cold_seconds is None else f" ({_short(1000 * point.cold_seconds)})"
     return f"{mark}{_short(1000 * point.seconds)}{cold}"
 
@@ -94,7 +94,7 @@ def _short(value: float) -> str:
 
 def _views(points: list[Point], title: str) -> Table:
     """The times at the largest number of queries: without views, with views, and the part for the views."""
-    table = _plain(("contestant", "queries", "join ms", "of it STR, RL and RR"), title)
+    table = _plain(("contestant", "queries", "join ms", "of which STR, RL and RR"), title)
     largest = max((p.queries for p in points), default=0)
     for p in points:
         if p.queries == largest and p.contestant not in (SEQUENTIAL, SEQUENTIAL_SQL):
@@ -124,8 +124,8 @@ def targets(outcome: Outcome, queries: int = 100_000) -> list[Target]:
 
 
 def _than_spark(outcome: Outcome, least: float = 5) -> Target:
-    name = f"RSS through Spark: at least {least:g}x the documents a second of {STREAM_JOIN}"
-    rates = {p.contestant: p.documents_a_second for p in outcome.find(experiment="through Spark")}
+    name = f"RSS through Spark: at least {least:g}x the documents per second of {STREAM_JOIN}"
+    rates = {p.contestant: p.documents_per_second for p in outcome.find(experiment="through Spark")}
     if not rates:
         return Target(name, "", None)
     ratio = rates[FAST] / rates[STREAM_JOIN]
@@ -133,11 +133,11 @@ def _than_spark(outcome: Outcome, least: float = 5) -> Target:
 
 
 def _flat(outcome: Outcome, least: float = 0.7) -> Target:
-    name = f"ten times the documents retained: at least {least:g} of the documents a second"
+    name = f"ten times the documents retained: at least {least:g} of the documents per second"
     points = sorted(outcome.find(experiment="retained"), key=lambda p: p.x)
     if len(points) < 2:
         return Target(name, "", None)
-    few, many = (p.documents_a_second for p in points)
+    few, many = (p.documents_per_second for p in points)
     words = f"{few:,.0f} at {points[0].x:,.0f}, {many:,.0f} at {points[1].x:,.0f}: {many / few:.2f}"
     return Target(name, words, many / few >= least)
 
@@ -152,7 +152,7 @@ def _faster(outcome: Outcome, figure: str, queries: int, other: str, least: floa
     words = f"{guess}{1000 * times[other].seconds:,.1f} to {1000 * times[FAST].seconds:.3f} ms: {ratio:,.0f}x"
     cold = times[other].cold_seconds, times[FAST].cold_seconds
     if cold[0] is not None and cold[1]:
-        words += f"; the first time {cold[0] / cold[1]:,.0f}x"
+        words += f"; first time {cold[0] / cold[1]:,.0f}x"
     return Target(name, words, ratio >= least)
 
 

@@ -46,15 +46,15 @@ def measure_plans(items: Items, quick: bool, say: Say) -> Iterator[RosesFigure]:
     shares = frequencies(items)
     check_plans(shares, say)
     patience = QUICK_PATIENCE if quick else PATIENCE
-    tired: set[str] = set()
+    stopped: set[str] = set()
     for n in QUICK_SIZES if quick else SIZES:
         predicates = keyword_predicates(n, shares, np.random.default_rng(SEED))
-        yield from _contest("figure 7", n, None, predicates, independent(shares), patience, tired, say)
-    tired = {"STA"} if not quick else set()
+        yield from _contest("figure 7", n, None, predicates, independent(shares), patience, stopped, say)
+    stopped = {"STA"} if not quick else set()
     count = QUICK_COMPLEX if quick else COMPLEX
     for length in CONJUNCTS:
         made = cnf_predicates(count, shares, np.random.default_rng(SEED), (length, length), (1, 5))
-        yield from _contest("figure 8", count, length, made[0], independent(made[1]), patience, tired, say)
+        yield from _contest("figure 8", count, length, made[0], independent(made[1]), patience, stopped, say)
 
 
 def _contest(
@@ -64,14 +64,14 @@ def _contest(
     predicates: Sequence[Predicate],
     selectivity: Selectivity,
     patience: float,
-    tired: set[str],
+    stopped: set[str],
     say: Say,
 ) -> Iterator[RosesFigure]:
     naive = naive_cost(predicates)
     for name, algorithm in ALGORITHMS.items():
         say(f"{figure}: {name}, N = {n:,}{f', {length} conjuncts' if length else ''}")
-        if name in tired:
-            yield RosesFigure(figure, name, n, None, conjuncts=length, note=f"not run: over {patience:g} s before")
+        if name in stopped:
+            yield RosesFigure(figure, name, n, None, conjuncts=length, note=f"not run: took over {patience:g} s before")
             continue
         try:
             began = process_time()
@@ -81,7 +81,7 @@ def _contest(
             yield RosesFigure(figure, name, n, None, conjuncts=length, note=str(error))
             continue
         if took > patience:
-            tired.add(name)
+            stopped.add(name)
         yield RosesFigure(figure, name, n, took, conjuncts=length, cost=plan_cost(plan, selectivity) / naive)
 
 
@@ -95,4 +95,4 @@ def check_plans(shares: np.ndarray, say: Say, algorithms: dict[str, Algorithm] |
     for name, algorithm in (algorithms or ALGORITHMS).items():
         plan = algorithm(predicates, independent(shares))
         if any(evaluate(plan, facts) != evaluate(naive, facts) for facts in documents):
-            raise Disagreement(f"the plan of {name} gives other answers than each predicate alone")
+            raise Disagreement(f"the plan of {name} and the predicates alone give different answers")

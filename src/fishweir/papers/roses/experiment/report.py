@@ -25,10 +25,10 @@ STYLES = {
     "naive": {"color": "tab:red", "marker": "s"},
 }
 PLAN_PANELS = (("seconds", "time to optimize (s)"), ("cost", "share of the naive plan's cost"))
-MATCH_PANELS = (("seconds", "time an item (s)"), ("register_seconds", "registration (s)"))
+MATCH_PANELS = (("seconds", "time per item (s)"), ("register_seconds", "registration (s)"))
 LEGEND = """\
-Processor time of one thread. tokenize and match: milliseconds an item; pairs: (item, filter) an item. ratio: how many
-times longer than VCA with VCB in all, with tokenizing; match only: without it. *: on fewer items, see the CSV."""
+Processor time of one thread. tokenize, match: milliseconds per item; pairs: (item, filter) pairs per item. ratio: total
+time, with tokenizing, relative to VCA with VCB; match only: without tokenizing. *: on fewer items, see the CSV."""
 
 
 @dataclass(frozen=True)
@@ -126,13 +126,13 @@ def _at(outcome: Outcome, n: int, contestant: str) -> Any:
 
 
 def _faster(outcome: Outcome, n: int = 100_000) -> Target:
-    name = f"at {n:,} filters 3 times faster than the best simple way"
+    name = f"at {n:,} filters 3 times faster than the best simple solution"
     ours, others = _at(outcome, n, "VCA with VCB"), [_at(outcome, n, c) for c in ("rarest word", "Aho-Corasick")]
     if ours is None:
         return Target(name, "", None)
     best = min(others, key=lambda f: f.seconds)
     ratio = best.seconds / ours.seconds
-    words = f"{ratio:.1f}x against {best.contestant}: {1e3 * best.seconds:.3f} and {1e3 * ours.seconds:.3f} ms an item"
+    words = f"{ratio:.1f}x against {best.contestant}: {1e3 * best.seconds:.3f} and {1e3 * ours.seconds:.3f} ms per item"
     return Target(name, words, ratio >= 3)
 
 

@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fishweir.papers.spatialjoin.experiment.contestants import Chosen, Contestant, Factorized, Strategy, check_agreement
+from fishweir.papers.spatialjoin.experiment.contestants import (
+    Chosen,
+    Contestant,
+    GridBitmaps,
+    Strategy,
+    check_agreement,
+)
 from fishweir.papers.spatialjoin.experiment.measure import Point, measured_point, timed_build
 from fishweir.papers.spatialjoin.experiment.nested_loop import NestedLoopJoin
 from fishweir.papers.spatialjoin.experiment.outsiders import OUTSIDERS
@@ -68,7 +74,7 @@ class Contest:
         makers += [lambda outsider=outsider: outsider(work) for outsider in OUTSIDERS]  # type: ignore[misc]
         if self.session is not None:
             makers.append(lambda: NestedLoopJoin(work, self.session))
-        makers.append(lambda: Factorized(work))
+        makers.append(lambda: GridBitmaps(work))
         count = self.sizes.checked_wide if regime == WIDE else self.sizes.checked_narrow
         best = 0.0
         for make in makers:
@@ -76,5 +82,5 @@ class Contest:
             self.say(f"{work.name}: {contestant.name}")
             self.checked_pairs += check_agreement(work, [contestant], count)
             point = measured_point(regime, work, contestant, build, self.sizes.limit)
-            best = best or point.seconds_a_tuple
-            yield replace(point, ratio=point.seconds_a_tuple / best)
+            best = best or point.seconds_per_tuple
+            yield replace(point, ratio=point.seconds_per_tuple / best)

@@ -78,7 +78,7 @@ class Batchwise(Strategy):
         return self.index.cluster_size(keys[hilbert_order(keys)])
 
 
-class Factorized:
+class GridBitmaps:
     """The grid's other form: a bitmap of queries per tuple, without lists."""
 
     name = "grid, bitmaps"
@@ -114,7 +114,7 @@ def check_agreement(work: Work, contestants: Sequence[Contestant], count: int) -
             wrong = np.setxor1d(given, expected)[:3]
             examples = [(int(code) // work.queries, int(code) % work.queries) for code in wrong]
             raise Disagreement(
-                f"{work.name}: {contestant.name} finds {len(given):,} pairs, there are {len(expected):,};"
+                f"{work.name}: {contestant.name} finds {len(given):,} pairs instead of {len(expected):,};"
                 f" (tuple, query) e.g. {examples}"
             )
     return len(expected)

@@ -152,7 +152,7 @@ class Joins:
             for name, join in zip(CONTESTANTS, running, strict=True):
                 query, left, right = (column.tolist() for column in join.process_both(both[0], both[1]).expanded())
                 if sorted(zip(query, left, right, strict=True)) != expected:
-                    raise Disagreement(f"{work.name}: {name} does not find the {len(expected):,} triples there are")
+                    raise Disagreement(f"{work.name}: {name} does not find the expected {len(expected):,} triples")
             self.checked_pairs += len(expected)
 
     def compare(self, work: JoinWork) -> Iterator[Point]:
@@ -160,9 +160,9 @@ class Joins:
         running = [Running(name, work) for name in CONTESTANTS]
         self.checked_pairs += check_counts(running, work)
         points = [self.measured(contestant, work) for contestant in running]
-        (baseline,) = (p.seconds_a_tuple for p in points if p.contestant == "ibs-js")
+        (baseline,) = (p.seconds_per_tuple for p in points if p.contestant == "ibs-js")
         for p in points:
-            yield replace(p, ratio=baseline / p.seconds_a_tuple)
+            yield replace(p, ratio=baseline / p.seconds_per_tuple)
 
     def measured(self, running: Running, work: JoinWork) -> Point:
         self.say(f"{EXPERIMENT}: {work.name}, {running.name}")

@@ -32,8 +32,8 @@ class Point:
     attributes: int
     contestant: str
     build_seconds: float
-    seconds_a_tuple: float
-    matches_a_tuple: float
+    seconds_per_tuple: float
+    matches_per_tuple: float
     tuples: int
     extrapolated: bool = False
     repetitions: int = 1
@@ -47,7 +47,7 @@ class Point:
 
     @property
     def microseconds(self) -> float:
-        return 1e6 * self.seconds_a_tuple
+        return 1e6 * self.seconds_per_tuple
 
     def point(self) -> tuple[str, float, float | None]:
         """The point. A join's batch and results depend on its speed, so they are omitted."""
@@ -59,12 +59,12 @@ class Point:
             "batch": None if join else self.batch,
         }
         words = (self.experiment, self.work, self.data, *(f"{k}={v:g}" for k, v in about.items() if v is not None))
-        return ", ".join(words), self.queries, None if join else self.matches_a_tuple
+        return ", ".join(words), self.queries, None if join else self.matches_per_tuple
 
 
 @dataclass(frozen=True)
 class Timed:
-    seconds_a_tuple: float
+    seconds_per_tuple: float
     tuples: int
     repetitions: int
 
@@ -124,8 +124,8 @@ def measured_point(
         work.attributes,
         contestant.name,
         build_seconds,
-        timed.seconds_a_tuple,
-        work.matches_a_tuple(),
+        timed.seconds_per_tuple,
+        work.matches_per_tuple(),
         timed.tuples,
         timed.tuples < len(work.tuples),
         timed.repetitions,

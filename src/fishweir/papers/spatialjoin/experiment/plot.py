@@ -59,14 +59,14 @@ def _lines(panel: Any, points: list[Point], across: list[Any], **style: Any) -> 
     for contestant, (label, look) in LINES.items():
         line = [(p, x) for p, x in zip(points, across, strict=True) if p.contestant.startswith(contestant)]
         if line:
-            panel.plot([x for _, x in line], [p.seconds_a_tuple for p, _ in line], label=label, **(look | style))
+            panel.plot([x for _, x in line], [p.seconds_per_tuple for p, _ in line], label=label, **(look | style))
 
 
 def _time_axis(panel: Any) -> None:
     panel.set_yscale("log")
     panel.yaxis.set_major_formatter(lambda seconds, _: time_label(seconds))
     panel.yaxis.set_minor_formatter(lambda seconds, _: time_label(seconds) if one_decade(panel) else "")
-    panel.set_ylabel("time a tuple")
+    panel.set_ylabel("time per tuple")
     panel.grid(True, which="major", alpha=0.35)
 
 
@@ -109,7 +109,7 @@ def _table_3(panel: Any, points: list[Point]) -> None:
         batches = sorted({p.batch or 0 for p in points})
         panel.set_xticks(batches, [f"{batch:,}" for batch in batches])
     panel.set_xlabel("Nbatch, tuples in a batch")
-    panel.set_ylabel("time a tuple (µs)")
+    panel.set_ylabel("time per tuple (µs)")
     panel.set_ylim(0, 1.25 * max((p.microseconds for p in points), default=1.0))
     panel.margins(x=0.1)
     panel.legend(frameon=False, loc="lower left")
@@ -120,11 +120,13 @@ def _cluster_sizes(panel: Any, points: list[Point]) -> None:
     for data, color in zip(dict.fromkeys(p.data for p in points), ("tab:green", "tab:purple"), strict=False):
         fixed = [p for p in points if (p.data, p.note) == (data, "fixed")]
         label = data.split(" of ")[0]
-        panel.plot([p.ndc for p in fixed], [p.seconds_a_tuple for p in fixed], color=color, marker=".", label=label)
+        panel.plot([p.ndc for p in fixed], [p.seconds_per_tuple for p in fixed], color=color, marker=".", label=label)
         for p in points:
             if (p.data, p.note) == (data, "found"):
                 label = f"found: {p.ndc}"
-                panel.plot([p.ndc], [p.seconds_a_tuple], "*", color=color, markersize=16, label=label, linestyle="none")
+                panel.plot(
+                    [p.ndc], [p.seconds_per_tuple], "*", color=color, markersize=16, label=label, linestyle="none"
+                )
     if points:
         panel.set_title(f"Ndc: SJ-Batch, Nquery = {points[0].queries:,}, Nbatch = {points[0].batch:,}")
     panel.set_xscale("log", base=2)
@@ -142,20 +144,20 @@ def draw_contest(outcome: Outcome, path: Path) -> None:
     works = list(dict.fromkeys(p.work for p in points))
     picture, axes = pyplot.subplots(2, 2, figsize=(15, 9), squeeze=False)
     for panel, work in zip(axes.ravel(), works, strict=False):
-        found = sorted((p for p in points if p.work == work), key=lambda p: -p.seconds_a_tuple)
+        found = sorted((p for p in points if p.work == work), key=lambda p: -p.seconds_per_tuple)
         colors = [_color(p) for p in found]
         names = ["IBS" if p.contestant == "ibs" else p.contestant for p in found]
-        bars = panel.barh(names, [p.seconds_a_tuple for p in found], color=colors)
-        words = [f" {time_label(p.seconds_a_tuple)}{_times(p)}" for p in found]
+        bars = panel.barh(names, [p.seconds_per_tuple for p in found], color=colors)
+        words = [f" {time_label(p.seconds_per_tuple)}{_times(p)}" for p in found]
         panel.bar_label(bars, words, fontsize=9.5)
         panel.set_xscale("log")
-        panel.set_xlim(found[-1].seconds_a_tuple / 3, 60 * found[0].seconds_a_tuple)
+        panel.set_xlim(found[-1].seconds_per_tuple / 3, 60 * found[0].seconds_per_tuple)
         panel.xaxis.set_major_formatter(lambda seconds, _: time_label(seconds))
-        panel.set_title(f"{work}: {found[0].matches_a_tuple:,.4g} matches a tuple", fontsize=11)
-        panel.set_xlabel("time a tuple")
+        panel.set_title(f"{work}: {found[0].matches_per_tuple:,.4g} matches per tuple", fontsize=11)
+        panel.set_xlabel("time per tuple")
         panel.grid(True, axis="x", alpha=0.35)
         panel.set_axisbelow(True)
-    title = "The same pairs by others, one thread each (x: times the chosen; ~: extrapolated; bitmaps list nothing)"
+    title = "The same pairs by other systems, one thread each (x: to chosen; ~: extrapolated; bitmaps list nothing)"
     picture.suptitle(title, fontsize=13)
     picture.tight_layout(rect=(0, 0, 1, 0.98))
     picture.savefig(path, dpi=110)

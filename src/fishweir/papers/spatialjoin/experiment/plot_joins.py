@@ -24,21 +24,21 @@ def draw_joins(outcome: Outcome, path: Path) -> None:
     points = outcome.find(experiment=joins.EXPERIMENT)
     windows = sorted({p.window or 0 for p in points})
     picture, axes = pyplot.subplots(1, len(windows) + 1, figsize=(5 * (len(windows) + 1), 5), squeeze=False)
-    times = [p.seconds_a_tuple for p in points]
+    times = [p.seconds_per_tuple for p in points]
     for panel, window in zip(axes[0], windows, strict=False):
         of_window = [p for p in points if p.window == window]
         for contestant, (label, look) in LINES.items():
             line = [p for p in of_window if p.contestant == contestant]
-            panel.plot([p.queries for p in line], [p.seconds_a_tuple for p in line], label=label, **look)
+            panel.plot([p.queries for p in line], [p.seconds_per_tuple for p in line], label=label, **look)
         panel.set_title(f"Figure 18: Sizesw = {window:,}")
         panel.set_yscale("log")
         panel.set_ylim(min(times) / 2, max(times) * 2)
         panel.yaxis.set_major_formatter(lambda seconds, _: time_label(seconds))
-        panel.set_ylabel("time a tuple")
+        panel.set_ylabel("time per tuple")
         _queries_axis(panel, of_window)
     axes[0][0].legend(frameon=False)
     _ratios(axes[0][-1], points, windows)
-    about = f"{points[0].attributes} attributes a stream, all with a condition" if points else ""
+    about = f"{points[0].attributes} attributes per stream, all with a condition" if points else ""
     picture.suptitle(f"Sliding window joins of two streams, {about}; one core of {outcome.about['cores']}", fontsize=13)
     picture.tight_layout(rect=(0, 0, 1, 0.98))
     picture.savefig(path, dpi=110)

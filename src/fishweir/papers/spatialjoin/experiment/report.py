@@ -20,12 +20,12 @@ PAPER_TABLE_3 = {
 }
 """The paper's best Ndc and microseconds per tuple on its machine, by attributes and Nbatch."""
 LEGEND = """\
-Microseconds a tuple until all pairs are listed in memory: processor time of one thread (Spark: clock), the least of
-several repetitions; batches of 500 tuples (SJ-Batch: all), each batch's pairs let go before the next. Registration
-in seconds (s). ratio: IBS to chosen; x: to chosen. ~: extrapolated from fewer tuples, for it would have taken too long.
-50%: only half of the attributes have a condition; else all have. bitmaps: the factorized form, which lists nothing.
-Figure 18: a tuple that probes the full window of the other stream; ratio: IBS-JS to it. Fishweir: the join stage as the
-engine runs it, from tuples to runs, pairs and the state after them."""
+Microseconds per tuple until all pairs are listed in memory: processor time of one thread (Spark: wall time), the least
+of several repetitions; batches of 500 tuples (SJ-Batch: all), the pairs of each batch are freed before the next.
+Registration in seconds (s). ratio: IBS to chosen; x: relative to chosen. ~: extrapolated from fewer tuples, since it
+would have taken too long. 50%: only half of the attributes have a condition; otherwise all have. bitmaps: the
+factorized form, which lists nothing. Figure 18: a tuple that probes the full window of the other stream; ratio:
+relative to IBS-JS. Fishweir: the join stage as in the engine, from tuples to runs, pairs and the resulting state."""
 
 
 def show(outcome: Outcome, console: Console) -> None:
@@ -60,13 +60,13 @@ def _by_work(points: list[Point], title: str, first: str) -> Table:
         batch, chosen, ibs = by_name["sj-batch"], by_name["chosen"], by_name["ibs"]
         table.add_row(
             label,
-            f"{chosen.matches_a_tuple:,.0f}",
+            f"{chosen.matches_per_tuple:,.0f}",
             _us(batch),
             str(batch.ndc),
             _us(by_name["sj-immediate"]),
             _us(ibs),
             f"{chosen.contestant[8:-1]} {_us(chosen)}",
-            f"{ibs.seconds_a_tuple / chosen.seconds_a_tuple:,.1f}x",
+            f"{ibs.seconds_per_tuple / chosen.seconds_per_tuple:,.1f}x",
         )
     return table
 
@@ -81,7 +81,7 @@ def _joins(points: list[Point]) -> Table:
         table.add_row(
             f"{sj.window:,}",
             f"{sj.queries:,}",
-            f"{own.matches_a_tuple:,.0f}",
+            f"{own.matches_per_tuple:,.0f}",
             _us(of["ibs-js"]),
             _us(sj),
             str(sj.ndc),
@@ -93,7 +93,7 @@ def _joins(points: list[Point]) -> Table:
 
 
 def _table_3(points: list[Point]) -> Table:
-    heads = ("Nattr", "Nbatch", "Ndc found", "µs a tuple", "paper's Ndc", "paper's µs")
+    heads = ("Nattr", "Nbatch", "Ndc found", "µs per tuple", "paper's Ndc", "paper's µs")
     queries = f", Nquery = {points[0].queries:,}" if points else ""
     table = _table(heads, f"Table 3: SJ-Batch{queries}")
     for p in points:
@@ -105,11 +105,11 @@ def _table_3(points: list[Point]) -> Table:
 
 def _cluster_sizes(points: list[Point]) -> Table:
     """A line per data set: the size found, and how much the best fixed one would have saved."""
-    table = _table(("tuples", "Ndc found", "µs a tuple", "best fixed Ndc", "µs a tuple", "found / best"), "Ndc")
+    table = _table(("tuples", "Ndc found", "µs per tuple", "best fixed Ndc", "µs per tuple", "found / best"), "Ndc")
     for data in dict.fromkeys(p.data for p in points):
         (found,) = (p for p in points if (p.data, p.note) == (data, "found"))
-        best = min((p for p in points if (p.data, p.note) == (data, "fixed")), key=lambda p: p.seconds_a_tuple)
-        ratio = found.seconds_a_tuple / best.seconds_a_tuple
+        best = min((p for p in points if (p.data, p.note) == (data, "fixed")), key=lambda p: p.seconds_per_tuple)
+        ratio = found.seconds_per_tuple / best.seconds_per_tuple
         table.add_row(data.split(" of ")[0], str(found.ndc), _us(found), str(best.ndc), _us(best), f"{ratio:.2f}")
     return table
 
@@ -120,7 +120,7 @@ def _contest(points: list[Point], title: str) -> Table:
     heads = [""]
     for name in names:
         head = name.split(", ", 1)[1].replace(", ", "\n")
-        matches = next(p.matches_a_tuple for p in points if p.work == name)
+        matches = next(p.matches_per_tuple for p in points if p.work == name)
         heads += [f"{head}\n{matches:,.2g} matches" if matches < 10 else f"{head}\n{matches:,.0f} matches", "x", "s"]
     table = _table(heads, title)
     for contestant in dict.fromkeys(_plain(p) for p in points):
@@ -173,7 +173,7 @@ def _against_ibs(outcome: Outcome, queries: int, rpred: float) -> Target:
     times = {p.contestant.split(" ")[0]: p for p in found}
     if "ibs" not in times or "chosen" not in times:
         return Target(name, "", None)
-    ratio = times["ibs"].seconds_a_tuple / times["chosen"].seconds_a_tuple
+    ratio = times["ibs"].seconds_per_tuple / times["chosen"].seconds_per_tuple
     words = f"{times['ibs'].microseconds:.0f} to {times['chosen'].microseconds:.1f} µs: {ratio:.1f}x"
     return Target(name, words, ratio >= 36)
 

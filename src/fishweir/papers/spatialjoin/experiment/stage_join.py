@@ -48,8 +48,8 @@ class StageJoin:
 
     def __init__(self, queries: JoinQueries, strategy: str = "") -> None:
         self.queries = queries
-        asked = named_strategies({"window-joins": strategy}) if strategy else ()
-        self.joins: list[JoinsOfTwo] = planned_segment("", join_tables(queries), {}, asked).operators["joins"]
+        requested = named_strategies({"window-joins": strategy}) if strategy else ()
+        self.joins: list[JoinsOfTwo] = planned_segment("", join_tables(queries), {}, requested).operators["joins"]
         self.stage = JoinStage(self.joins)
         self.runs: list[Run] = []
         self.arrived = [0, 0]

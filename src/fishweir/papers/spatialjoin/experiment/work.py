@@ -48,7 +48,7 @@ class Work:
     def attributes(self) -> int:
         return self.low.shape[1]
 
-    def matches_a_tuple(self, tuples: int = 60) -> float:
+    def matches_per_tuple(self, tuples: int = 60) -> float:
         """The mean over an evenly spaced sample of the tuples, compared naively."""
         some = self.tuples[:: -(-len(self.tuples) // tuples)]
         found = sum(int(((self.low <= row) & (row <= self.high)).all(axis=1).sum()) for row in some)

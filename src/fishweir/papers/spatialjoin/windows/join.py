@@ -140,14 +140,14 @@ class SlidingJoin(ABC):
         count, first = len(arrivals.times), self._next[side]
         if arrivals.columns.shape != (count, self.attributes[side]):
             wanted = (count, self.attributes[side])
-            raise ValueError(f"a batch of shape {wanted} was expected, not {arrivals.columns.shape}")
+            raise ValueError(f"expected a batch of shape {wanted}, got {arrivals.columns.shape}")
         if not count:
             return first
         if not np.isfinite(arrivals.times).all():
             raise ValueError("a tuple without a time cannot be in a window")
         numbers = arrivals.numbers if arrivals.numbers is not None else np.arange(first, first + count)
         if len(numbers) != count or int(numbers[0]) < first or (np.diff(numbers) <= 0).any():
-            raise ValueError("numbers of tuples ascend in arrival order")
+            raise ValueError("numbers of tuples must ascend in arrival order")
         slots = self.sides[side].insert(arrivals.times, arrivals.columns, numbers)
         self._next[side] = int(numbers[-1]) + 1
         self._clock = max(self._clock, float(arrivals.times.max()))

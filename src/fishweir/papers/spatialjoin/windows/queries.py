@@ -98,9 +98,9 @@ class JoinQueries:
         wide = np.broadcast_to(np.asarray(seconds, dtype=np.float64), shape)
         many = np.minimum(np.broadcast_to(np.asarray(rows, dtype=np.int64), shape), ALL_ROWS)
         if left.count != right.count:
-            raise ValueError(f"{left.count} queries on the left side, {right.count} on the right one")
+            raise ValueError(f"{left.count} queries on the left side, {right.count} on the right")
         if (many < 1).any() or np.isnan(wide).any():
-            raise ValueError("a window has at least one row, and its seconds are a number")
+            raise ValueError("a window must have at least one row and a number of seconds")
         return cls((left, right), comparisons.by_query(), np.ascontiguousarray(wide), np.ascontiguousarray(many))
 
     @property

@@ -1,4 +1,4 @@
-/** Peer of the experiment `way`: Esper. Queries are boxes of four integers each, then points come; integers go back. */
+/** Peer of the experiment `way`: Esper. Reads queries, boxes of four integers each, then points; writes integers. */
 import com.espertech.esper.common.client.*;
 import com.espertech.esper.common.client.configuration.Configuration;
 import com.espertech.esper.compiler.client.*;
@@ -7,8 +7,8 @@ import java.io.*;
 import java.util.*;
 
 public class EsperBoxes {
-    /** One statement, in a context partition for each box: a statement for each would be a class for each. Half-open
-     * ranges, since its filter index has those. */
+    /** One statement with a context partition for each box, since each statement is compiled to classes. Half-open
+     * ranges, which the filter index supports. */
     static final String STATEMENTS =
         "create context EachBox initiated by Box as box;\n"
         + "@name('inside') context EachBox select context.box.id as id from Point(\n"

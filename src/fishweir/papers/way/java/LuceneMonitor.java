@@ -1,4 +1,4 @@
-/** Peer of the experiment `way`: Lucene Monitor. Queries are two words each, then documents come; integers go back. */
+/** Peer of the experiment `way`: Lucene Monitor. Reads queries, two words each, then documents; writes integers. */
 import java.io.*;
 import java.nio.charset.StandardCharsets;
 import java.util.*;

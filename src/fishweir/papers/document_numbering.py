@@ -20,8 +20,8 @@ from fishweir.evaluate.join.state import Run
 
 
 @dataclass(frozen=True)
-class Followed:
-    """The runs of one probe, the new ones last."""
+class NumberedRuns:
+    """The runs of one probe with the numbers of their documents, the new runs last."""
 
     numbers: Sequence[Ints]
     """The numbers of each run's documents."""
@@ -32,7 +32,7 @@ class Followed:
     _first: Ints
     _places: Ints
 
-    def there(self, numbers: Ints) -> NDArray[np.bool_]:
+    def is_retained(self, numbers: Ints) -> NDArray[np.bool_]:
         """Mask of the numbers whose documents are still retained."""
         return self._places[numbers] >= 0
 
@@ -43,13 +43,13 @@ class Followed:
         return runs, places - self._first[runs]
 
 
-class Follower:
+class DocumentNumbering:
     """Numbers documents, probe by probe. The numbers of a stream's documents ascend in arrival order."""
 
     def __init__(self) -> None:
         self._keys, self._numbers, self._next = np.empty(0, np.int64), np.empty(0, np.int64), 0
 
-    def follow(self, old: Sequence[Run], new: Sequence[Run]) -> Followed:
+    def number(self, old: Sequence[Run], new: Sequence[Run]) -> NumberedRuns:
         before, after = _keys(old), _keys(new)
         known = self._number_of(before)
         restarted = bool((known < 0).any() or (self._number_of(after) >= 0).any() or 2 * len(before) < len(self._keys))
@@ -62,7 +62,7 @@ class Follower:
         first = np.append(0, np.cumsum([len(run) for run in (*old, *new)]))
         places = np.full(self._next, -1)
         places[numbers] = np.arange(len(numbers))
-        return Followed(np.split(numbers, first[1:-1]), restarted, first_new, first[:-1], places)
+        return NumberedRuns(np.split(numbers, first[1:-1]), restarted, first_new, first[:-1], places)
 
     def _add(self, keys: Ints) -> None:
         numbers = np.append(self._numbers, np.arange(self._next, self._next + len(keys)))

@@ -24,7 +24,7 @@ COLD = 3
 PATIENCE = 600.0
 
 
-def measure_whole_way(home: Path, n: int, market: Market, c: int, rounds: int, done: Callable[[int], None]) -> Figure:
+def measure_end_to_end(home: Path, n: int, market: Market, c: int, rounds: int, done: Callable[[int], None]) -> Figure:
     """Publishes rounds of the same changed rows, each after the previous one has been committed."""
     bodies = [b"<Quotes>" + quote_body(quote) + b"</Quotes>" for quote in market.changed(c)]
     with Weir(home) as weir:
@@ -34,7 +34,7 @@ def measure_whole_way(home: Path, n: int, market: Market, c: int, rounds: int, d
         raise AssertionError(f"{fired} queries fired, not {min(FIRED, n)}")
     warm = [commit.seconds for commit in commits[COLD:]]
     return Figure(
-        "whole way",
+        "end to end",
         TYPE,
         CASE,
         n,

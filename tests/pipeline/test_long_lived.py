@@ -1,4 +1,4 @@
-"""While a job runs, garbage collections skip what was there when it started; then they see it again."""
+"""While a job runs, garbage collections skip the objects that existed when it started; afterwards they do not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fishweir.pipeline.lasting import LastingObjects
+from fishweir.pipeline.long_lived import LongLivedObjects
 
 
 @pytest.fixture
@@ -26,21 +26,21 @@ class Cycle:
         self.own = self
 
 
-def test_until_it_ends(nothing_exempted: None) -> None:
-    lasting, cycle = LastingObjects(), Cycle()
+def test_objects_are_exempt_until_the_job_ends(nothing_exempted: None) -> None:
+    objects, cycle = LongLivedObjects(), Cycle()
     seen = weakref.ref(cycle)
-    lasting.begin()
+    objects.begin()
     del cycle
     gc.collect()
     assert seen() is not None
-    lasting.end()
+    objects.end()
     gc.collect()
     assert seen() is None
 
 
-def test_what_a_program_has_exempted_stays_so(nothing_exempted: None) -> None:
+def test_objects_exempted_by_the_program_stay_exempt(nothing_exempted: None) -> None:
     gc.freeze()
-    lasting = LastingObjects()
-    lasting.begin()
-    lasting.end()
+    objects = LongLivedObjects()
+    objects.begin()
+    objects.end()
     assert gc.get_freeze_count()

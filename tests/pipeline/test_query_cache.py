@@ -1,4 +1,4 @@
-"""Columns of queries do not depend on which queries were seen before, and each query is looked up once."""
+"""Columns of queries do not depend on earlier lookups, and each query is looked up once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fishweir.algebra.nodes import DERIVED
-from fishweir.pipeline import known_queries
-from fishweir.pipeline.known_queries import KnownQueries
+from fishweir.pipeline import query_cache
+from fishweir.pipeline.query_cache import QueryCache
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,18 @@ QUERIES = {
 
 
 @pytest.mark.parametrize(("few", "remembered"), [(1, 1_000), (5, 1_000), (1_000, 1_000), (5, 40), (1_000, 40), (1, 0)])
-def test_columns_are_those_of_the_queries(monkeypatch: pytest.MonkeyPatch, few: int, remembered: int) -> None:
-    monkeypatch.setattr(known_queries, "FEW", few)
-    monkeypatch.setattr(known_queries, "REMEMBERED", remembered)
-    monkeypatch.setattr(known_queries, "is_bound_when_read", lambda shape: False)
-    monkeypatch.setattr(known_queries, "several", lambda shape: shape == SHAPES[1])
-    asked: list[int] = []
+def test_columns_match_the_queries(monkeypatch: pytest.MonkeyPatch, few: int, remembered: int) -> None:
+    monkeypatch.setattr(query_cache, "FEW", few)
+    monkeypatch.setattr(query_cache, "REMEMBERED", remembered)
+    monkeypatch.setattr(query_cache, "is_bound_when_read", lambda shape: False)
+    monkeypatch.setattr(query_cache, "several", lambda shape: shape == SHAPES[1])
+    looked_up: list[int] = []
 
     def look_up(numbers: list[int]) -> dict[int, Query]:
-        asked.extend(numbers)
+        looked_up.extend(numbers)
         return {number: QUERIES[number] for number in reversed(numbers)}
 
-    known, draw = KnownQueries(look_up), random.Random(1)
+    known, draw = QueryCache(look_up), random.Random(1)
     for size in (0, 1, 3, 30, 2, 7, 25, 1, 60, 10, 10, 5):
         numbers = sorted(draw.sample(sorted(QUERIES), size))
         found = known.of(np.array(numbers, np.int64))
@@ -55,4 +55,4 @@ def test_columns_are_those_of_the_queries(monkeypatch: pytest.MonkeyPatch, few: 
         kinds = dict(zip(found.kinds.tolist(), (query.shape for query in wanted), strict=True))
         assert [kinds[kind] for kind in found.kinds.tolist()] == [query.shape for query in wanted]
     if remembered == 1_000:
-        assert len(asked) == len(set(asked))
+        assert len(looked_up) == len(set(looked_up))

@@ -1,7 +1,7 @@
 """A cache of query metadata in columns, for readers of results: the query registered under a number never changes.
 
-In: query numbers. Out: for each query, its name, when it was added, and its kind: queries of one kind show the same of
-the same documents. A shape is examined once, not for each query and batch.
+In: query numbers. Out: for each query, its name, when it was added, and its kind: queries of one kind have the same
+output for the same documents. A shape is examined once, not for each query and batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fishweir.pipeline.result import QueryLike
 from fishweir.records import dataclass
 
 FEW = 1_000
-"""The maximum number of recently seen queries that are kept separately from the others."""
+"""The maximum number of recently added queries that are kept separately from the others."""
 REMEMBERED = 100_000
 """The number of queries that a reader caches, so that they are not looked up again for each batch."""
 
@@ -39,7 +39,7 @@ class QueryColumns:
     several: NDArray[np.bool_]
     """Whether several alternatives may yield the same result."""
     derived: NDArray[np.bool_]
-    """Whether a query is part of a chained join, which no one reads by itself."""
+    """Whether a query is an intermediate step of a chained join, whose results users do not read."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -59,13 +59,13 @@ class QueryColumns:
         return _objects(self.names.to_pylist())
 
 
-class KnownQueries:
-    """Columns of the queries seen so far; thread-safe."""
+class QueryCache:
+    """Columns of the queries looked up so far; thread-safe."""
 
     def __init__(self, look_up: Callable[[list[int]], Mapping[int, QueryLike]]) -> None:
         self._look_up, self._kinds = look_up, _Kinds()
         self._known = _columns_of({}, self._kinds), _columns_of({}, self._kinds)
-        """The long-known queries, and the recent ones. New queries are added to the smaller set."""
+        """The cached queries, and those added recently. New queries are added to the smaller set."""
 
     def of(self, numbers: Ints) -> QueryColumns:
         """The queries with the given distinct, ascending numbers."""

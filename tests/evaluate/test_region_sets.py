@@ -1,4 +1,4 @@
-"""Which tables become boxes, and in how large blocks their matches come."""
+"""Which tables become boxes, and the size of the blocks of their matches."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def tables(*wheres: str) -> tuple[Table, ...]:
     return build_groups(rows, {})
 
 
-def pools(built: Sequence[Table], statistics: Statistics, kernel: str | None = None) -> list[RegionSet]:
+def region_sets(built: Sequence[Table], statistics: Statistics, kernel: str | None = None) -> list[RegionSet]:
     chosen = choose_regions(dict(enumerate(built)), statistics, kernel)
-    return [RegionSet(tuple(built[i] for i in pool[0]), *pool) for pool in chosen]
+    return [RegionSet(tuple(built[i] for i in region_set[0]), *region_set) for region_set in chosen]
 
 
 def ranges(count: int = SMALL) -> list[str]:
@@ -55,49 +55,49 @@ def statistics_of(**columns: list[str]) -> Statistics:
 
 
 def test_many_queries_on_several_attributes_are_boxes() -> None:
-    (pool,) = pools(tables(*ranges()), {})
-    assert pool.strategy in ("grid", "packed")
+    (region_set,) = region_sets(tables(*ranges()), {})
+    assert region_set.strategy in ("grid", "packed")
 
 
-def test_few_queries_stay_behind_their_anchor() -> None:
-    assert pools(tables(*ranges(SMALL - 1)), {}) == []
+def test_few_queries_keep_their_anchor() -> None:
+    assert region_sets(tables(*ranges(SMALL - 1)), {}) == []
 
 
-def test_one_attribute_stays_behind_its_anchor() -> None:
-    assert pools(tables(*(f"x > {i} and x < {i + 1}" for i in range(SMALL))), {}) == []
+def test_queries_on_one_attribute_keep_their_anchor() -> None:
+    assert region_sets(tables(*(f"x > {i} and x < {i + 1}" for i in range(SMALL))), {}) == []
 
 
-def test_equality_stays_where_its_constants_are_many() -> None:
-    assert pools(tables(*(f"name = 'n{i}' and x > {i}" for i in range(SMALL))), {}) == []
-    (pool,) = pools(tables(*(f"name = 'n{i % 2}' and x > {i}" for i in range(SMALL))), {})
-    assert pool.indexes == (0,)
+def test_equality_with_many_constants_keeps_its_anchor() -> None:
+    assert region_sets(tables(*(f"name = 'n{i}' and x > {i}" for i in range(SMALL))), {}) == []
+    (region_set,) = region_sets(tables(*(f"name = 'n{i % 2}' and x > {i}" for i in range(SMALL))), {})
+    assert region_set.indexes == (0,)
 
 
 def test_statistics_overturn_the_operators() -> None:
-    """A range that hardly any value is in is a good anchor; equality with what most values are is a bad one."""
+    """A range that contains few values is a good anchor; equality with the most frequent value is a bad one."""
     built = tables(*ranges())
     far = statistics_of(x=[str(-i) for i in range(1000)], y=[str(-i) for i in range(1000)])
-    assert pools(built, {}) != []
-    assert pools(built, far) == []
+    assert region_sets(built, {}) != []
+    assert region_sets(built, far) == []
     names = tables(*(f"name = 'n{i}' and x > {i}" for i in range(SMALL)))
-    assert pools(names, statistics_of(name=["n1"] * 500, x=["0"] * 500)) != []
+    assert region_sets(names, statistics_of(name=["n1"] * 500, x=["0"] * 500)) != []
 
 
-def test_shapes_of_one_stream_are_one_pool() -> None:
-    """Each of them is too small to be one; the alternatives of a query count as queries."""
+def test_shapes_of_one_stream_form_one_pool() -> None:
+    """Each of them alone is too small; the alternatives of a query count as queries."""
     third = SMALL // 3 + 1
     wheres = [f"x > {i} and y < {i}" for i in range(third)]
     wheres += [f"x >= {i} and name < 'n{i}' and x > y" for i in range(third)]
     wheres += [f"(y = {i} and x < {i}) or (x > {i} and y < {i})" for i in range(third)]
     built = tables(*wheres)
-    (pool,) = pools(built, {})
-    assert pool.indexes == tuple(range(len(built)))
-    assert len(pool.attributes) == 3
+    (region_set,) = region_sets(built, {})
+    assert region_set.indexes == tuple(range(len(built)))
+    assert len(region_set.attributes) == 3
 
 
 def test_cluster_size_of_the_papers_strategies() -> None:
     built = tables(*ranges())
-    details = {s: kernel_detail(pools(built, {}, s)[0], {}) for s in ("grid", *papers_kernels.NAMES)}
+    details = {s: kernel_detail(region_sets(built, {}, s)[0], {}) for s in ("grid", *papers_kernels.NAMES)}
     assert details["grid"] == details["ibs"] == ""
     assert details["sj-immediate"] == "data clusters of 1 (Ndc)"
     assert re.fullmatch(r"data clusters of [1-9]\d* \(Ndc\)", details["sj-batch"])
