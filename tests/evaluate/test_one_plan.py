@@ -112,7 +112,7 @@ def test_merged_plans_agree_with_the_oracles(tmp_path_factory, some, arrived, cu
 
 @st.examples(20)
 @given(st.lists(st.one_of(plain(), queries()), min_size=2, max_size=7), items())
-def test_plans_made_anew_keep_their_sides(some, arrived):
+def test_rebuilt_plans_keep_their_sides(some, arrived):
     segment = built(some)
     groups = list(segment.groups)
     for place, table in enumerate(groups):

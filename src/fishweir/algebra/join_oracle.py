@@ -226,7 +226,8 @@ def annotate(selection: Selection, constants: Sequence[Constant], arrivals: Sequ
         }
         held = [part for part in passed if all(joined[join] for join in part.joins)]
         if held:
-            yield Annotated(item, {join: joined[join] for part in held for join in sorted(part.joins)})
+            shown = sorted({join for part in held for join in part.joins})
+            yield Annotated(item, {join: joined[join] for join in shown})
 
 
 def _passes(part: Filter, constants: Sequence[Constant], item: Arrival) -> bool:
