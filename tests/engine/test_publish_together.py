@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fishweir import QueryError, testing
+from fishweir.engine.publishing import numbered
 
 
 def test_one_micro_batch(tmp_path: Path) -> None:
@@ -24,3 +25,10 @@ def test_one_micro_batch(tmp_path: Path) -> None:
         assert len(weir.table.commits()) == 1
         with pytest.raises(QueryError, match="no stream Z"):
             weir.publish_together([("Z", [{"k": 1}])])
+
+
+@pytest.mark.parametrize(
+    "numbers", [(1, 1), (1, 5), (1, 1000), (998, 1003), (1, 3500), (1000, 2000), (999_990, 1_000_010)]
+)
+def test_ids_by_number(numbers: tuple[int, int]) -> None:
+    assert numbered("R-", range(*numbers)) == [f"R-{number}" for number in range(*numbers)]

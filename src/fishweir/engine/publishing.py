@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fishweir.intake import StreamLog
 
 Publication = tuple[Any, ...]
+LAST_DIGITS = [f"{number:03d}" for number in range(1000)]
 
 
 class Publishing(ABC):
@@ -77,8 +78,22 @@ class Publishing(ABC):
         numbers = log.append(batch)
         given = batch.column("id")
         if given.null_count == len(given):
-            return [f"{stream}-{n}" for n in numbers]
+            return numbered(f"{stream}-", numbers)
         return [id or f"{stream}-{n}" for n, id in zip(numbers, given.to_pylist(), strict=True)]
+
+
+def numbered(prefix: str, numbers: range) -> list[str]:
+    """The prefix with each of some positive consecutive numbers. Most of them end in one of a thousand known texts,
+    which takes half the time of formatting each number."""
+    found: list[str] = []
+    for thousand in range(numbers.start // 1000, (numbers.stop + 999) // 1000):
+        first, last = max(numbers.start - 1000 * thousand, 0), min(numbers.stop - 1000 * thousand, 1000)
+        if thousand:
+            begin = f"{prefix}{thousand}"
+            found += [begin + end for end in LAST_DIGITS[first:last]]
+        else:
+            found += [f"{prefix}{number}" for number in range(first, last)]
+    return found
 
 
 def _arguments(

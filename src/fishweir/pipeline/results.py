@@ -37,8 +37,10 @@ ENTRIES_AT_ONCE, PAIRS_AT_ONCE, BYTES_AT_ONCE, FEW = 1 << 15, 1 << 19, 1 << 26, 
 """The numbers of entries and pairs that are expanded together: query sets may be large. Fewer, but at least `FEW`, if
 their documents exceed a number of bytes: documents may be large, too.
 """
-THREADS = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-"""The number of threads that construct the columns of a table: most of it is done without the interpreter lock."""
+THREADS = min(4, 1 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
+"""The number of threads that construct the columns of a table: most of it is done without the interpreter lock. There
+is one more than cores, since one of them often waits for the lock.
+"""
 SAMPLE = 4
 """The number of documents of a stream whose sizes are sampled."""
 ASKED = 64
