@@ -117,3 +117,22 @@ def test_a_separate_process_merges_and_is_restarted(bulk, monkeypatch, caplog):
     finally:
         process.close()
     assert len(fired(bulk, 130)) == 130
+
+
+def test_tables_become_regions_when_the_values_turn_out_to_be_different(weir) -> None:
+    """The first documents satisfy no condition of the anchor, so it seems to be enough. Later ones satisfy many."""
+    boxes = [{"name": f"q{i}", "a": i, "b": i + 300, "c": 600 - i, "d": 900 - i} for i in range(600)]
+    weir.execute("create stream R (x int, y int); create query first as select x from R where x > 5 and y > 5")
+    weir.publish("R", [{"x": 2_000_000 + i, "y": 0} for i in range(100)])
+    weir.step()
+    weir.register_many("create query $name as select x from R where x > $a and x < $b and y > $c and y < $d", boxes)
+    weir.publish("R", [{"x": 2_000_000, "y": 0}])
+    weir.step()
+    assert "signature x > number and x < number in R" in weir.explain("q7")
+    for count in (200, 400, 1):
+        weir.publish("R", [{"x": i % 900, "y": 7 * i % 900} for i in range(count)])
+        weir.step()
+    assert "signature box over x, y in R" in weir.explain("q7")
+    results = [result for result in weir.results() if result.query == "q7"]
+    expected = [(i % 900, 7 * i % 900) for count in (200, 400, 1) for i in range(count)]
+    assert len(results) == sum(7 < x < 307 and 593 < y < 893 for x, y in expected) > 0

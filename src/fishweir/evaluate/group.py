@@ -17,7 +17,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -288,33 +287,17 @@ class Strategy(ABC):
     def take(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
         """The bundles that the strategy evaluates, chosen from the remaining `groups` of a segment, given by place."""
 
+    def outline(self, groups: Mapping[int, Any], statistics: Statistics) -> list[Bundle]:
+        """The bundles that `take` would return, without what takes long to compute: their parameters and arrays may be
+        missing. This is enough to see whether other statistics lead to other bundles."""
+        return self.take(groups, statistics)
+
     def bundle(self, groups: Iterable[int], parameter: str = "", arrays: Mapping[str, Any] | None = None) -> Bundle:
         return Bundle(self.name, tuple(groups), parameter, self.module, arrays or {})
 
     @abstractmethod
     def operator(self, placed: PlacedBundle) -> Any:
         """The operator for a bundle, created once per process and segment. The kind's stage defines its interface."""
-
-
-def to_bundles(groups: Mapping[int, Group], rules: Iterable[Strategy], statistics: Statistics) -> tuple[Bundle, ...]:
-    """Assigns all groups, given by place, to bundles. Each rule in turn takes the groups that it evaluates best."""
-    left, bundles = dict(groups), list[Bundle]()
-    for rule in rules:
-        own = {place: group for place, group in left.items() if group.kind == rule.kind}
-        for bundle in rule.take(own, statistics) if own else ():
-            bundles.append(bundle)
-            for place in bundle.groups:
-                del left[place]
-    assert not left, f"no strategy evaluates groups of kind {', '.join({group.kind for group in left.values()})}"
-    return tuple(bundles)
-
-
-def requested_strategy(bundle: Bundle) -> Strategy | None:
-    """The strategy of a bundle that was requested by name, imported if necessary; None for a default strategy."""
-    if not bundle.module:
-        return None
-    strategies: dict[str, Strategy] = import_module(bundle.module).STRATEGIES
-    return strategies[bundle.strategy]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 from fishweir.algebra.codec import from_json
 from fishweir.algebra.nodes import Constant
 from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.bundles import to_bundles
 from fishweir.evaluate.distinct.group import DistinctGroup
 from fishweir.evaluate.distinct.stage import DistinctOperator, DistinctStage
 from fishweir.evaluate.distinct.state import state_from_arrays
@@ -24,7 +25,6 @@ from fishweir.evaluate.group import (
     Stage,
     State,
     Strategy,
-    to_bundles,
 )
 from fishweir.evaluate.query_rows import QueryRow
 from fishweir.evaluate.select.filter_kind import Filters

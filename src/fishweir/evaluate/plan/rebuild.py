@@ -133,9 +133,10 @@ def drifts_of(groups: Sequence[Group]) -> Drifts:
 def _other_strategies(segment: Segment, work: Work, requested: Sequence[Strategy]) -> bool:
     """Whether the rules would now choose other strategies for the kinds of groups that are inspected."""
     kinds = {segment.groups[place].kind for place in work.replanned}
-    chosen = choose_strategies(segment.groups, work.statistics, requested)
+    chosen = choose_strategies(segment.groups, work.statistics, requested, outline=True)
     ours, theirs = (
-        {b for b in some if segment.groups[b.groups[0]].kind in kinds} for some in (segment.bundles, chosen)
+        {(b.strategy, b.groups) for b in some if segment.groups[b.groups[0]].kind in kinds}
+        for some in (segment.bundles, chosen)
     )
     return ours != theirs
 

@@ -22,8 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fishweir.evaluate.bundles import requested_strategy, to_bundles
 from fishweir.evaluate.distinct.kind import FirstOfEach
-from fishweir.evaluate.group import Bundle, Group, Strategy, requested_strategy, to_bundles
+from fishweir.evaluate.group import Bundle, Group, Strategy
 from fishweir.evaluate.join.kind import ByEdgeSets, ByMultiwayJoin, ByRows, ByShape, ByWindows
 from fishweir.evaluate.select.rules import SELECTING
 from fishweir.evaluate.statistics import Statistics
@@ -47,10 +48,10 @@ def register_rule(strategy: Strategy) -> None:
 
 
 def choose_strategies(
-    groups: Sequence[Group], statistics: Statistics, requested: Sequence[Strategy] = ()
+    groups: Sequence[Group], statistics: Statistics, requested: Sequence[Strategy] = (), outline: bool = False
 ) -> tuple[Bundle, ...]:
-    """The bundles of a segment. Every group is in one bundle."""
-    return to_bundles(dict(enumerate(groups)), (*requested, *_BY_NAME.values()), statistics)
+    """The bundles of a segment, or their outline. Every group is in one bundle."""
+    return to_bundles(dict(enumerate(groups)), (*requested, *_BY_NAME.values()), statistics, outline)
 
 
 def strategy_of(bundle: Bundle) -> Strategy:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.algebra.normal import ConstantCondition, NegatedCondition, Template, dotted
 from fishweir.algebra.predicates import Predicate, show_constant
-from fishweir.evaluate.group import ExplainContext, GroupSummary, PlacedBundle, requested_strategy
+from fishweir.evaluate.bundles import requested_strategy
+from fishweir.evaluate.group import ExplainContext, GroupSummary, PlacedBundle
 from fishweir.evaluate.select.constant_tables import Table, template_paths
 from fishweir.evaluate.select.explain_filters import explain_filter, explain_plan
 from fishweir.evaluate.select.filters import FilterTable, predicate_paths

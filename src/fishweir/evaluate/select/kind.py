@@ -14,10 +14,11 @@ import numpy as np
 
 from fishweir.algebra.codec import from_json
 from fishweir.algebra.nodes import Constant, Source
-from fishweir.algebra.normal import Template
+from fishweir.algebra.normal import Template, dotted
 from fishweir.evaluate.arrays import Ints, take, to_column
 from fishweir.evaluate.group import (
     CompactQueries,
+    Drift,
     ExplainContext,
     Group,
     GroupSummary,
@@ -32,9 +33,11 @@ from fishweir.evaluate.select.anchors import Anchor, split_by_anchor
 from fishweir.evaluate.select.constant_tables import Table, build_table, merge_tables, table_from_arrays
 from fishweir.evaluate.select.explain import describe_tables, explain_selection
 from fishweir.evaluate.select.many_paths import many_paths, read_paths
+from fishweir.evaluate.select.region_rule import SMALL
+from fishweir.evaluate.select.regions import attribute_count
 from fishweir.evaluate.select.relaxed import RelaxedTables
 from fishweir.evaluate.select.strategies import SelectionOperator, TableOperator
-from fishweir.evaluate.statistics import Statistics
+from fishweir.evaluate.statistics import Statistics, path_key
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 
@@ -58,6 +61,13 @@ class Selections(Kind):
             grouped[table.template, table.anchor].append(table)
         merged = (merge_tables(tables, dropped) for tables in grouped.values())
         return [table for table in merged if table is not None]
+
+    def drift(self, group: Table) -> Drift | None:
+        """Statistics of the anchor's values, which decide whether a large table keeps its anchor or becomes regions."""
+        template, anchor = group.template, group.anchor
+        if group.size < SMALL or not anchor.conditions or attribute_count(template) < 2:
+            return None
+        return Drift((path_key(template.source, dotted(template.path(anchor.node))),))
 
     def read(self, header: Any, arrays: Mapping[str, Any]) -> Group:
         template, node, conditions = header

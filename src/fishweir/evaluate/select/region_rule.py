@@ -18,7 +18,8 @@ attribute unconstrained. Any other template forms its own set. Among the qualify
 The number of queries that an anchor lets through is estimated from the statistics. Without statistics, equality is
 estimated from the number of distinct constants, and other conditions by operator. `boxes/choose.py` then chooses the
 kernel, with tuples drawn from the sampled values of each path, or from the constants if some path has no sample. The
-choice is repeated whenever the segment is written. It affects how queries are evaluated, but not their groups.
+choice of the kernel is repeated whenever the segment is written, and that of the tables whenever twice as many values
+have been counted. They affect how queries are evaluated, but not their groups.
 """
 
 from __future__ import annotations
@@ -55,34 +56,46 @@ def choose_regions(
     tables: Mapping[int, Table], statistics: Statistics, kernel: str | None = None
 ) -> list[RegionChoice]:
     """The region sets that are worthwhile; with a given kernel, all possible region sets, evaluated by that kernel."""
+    if kernel is not None:
+        return [(places, kernel, {}) for places in region_places(tables, statistics, every=True)]
+    return [_with_kernel(tables, places, statistics) for places in region_places(tables, statistics)]
+
+
+def region_places(tables: Mapping[int, Table], statistics: Statistics, every: bool = False) -> list[tuple[int, ...]]:
+    """The places of the tables of each worthwhile region set, or of every possible one."""
     grouped: dict[Hashable, list[int]] = defaultdict(list)
     for place, table in tables.items():
         if attribute_count(table.template) > 1:
             grouped[_together(table.template)].append(place)
-    if kernel is not None:
-        return [(tuple(places), kernel, {}) for places in grouped.values()]
-    region_sets = (_paying(tables, places, statistics) for places in grouped.values())
-    return [region_set for region_set in region_sets if region_set is not None]
+    if every:
+        return [tuple(places) for places in grouped.values()]
+    found = (_worthwhile(tables, places, statistics) for places in grouped.values())
+    return [places for places in found if places]
 
 
 def _together(template: Template) -> Hashable:
     return (template.source, template.columns) if is_flat(template) else template
 
 
-def _paying(tables: Mapping[int, Table], places: Sequence[int], statistics: Statistics) -> RegionChoice | None:
+def _worthwhile(tables: Mapping[int, Table], places: Sequence[int], statistics: Statistics) -> tuple[int, ...]:
+    """Those of some tables that become regions."""
     if sum(tables[i].size for i in places) < SMALL:
-        return None
+        return ()
     let_through = {i: candidates(tables[i], statistics) for i in places}
     chosen = tuple(i for i in places if tables[i].size < SMALL or let_through[i] >= FEW)
     if not chosen or sum(tables[i].size for i in chosen) < SMALL:
-        return None
+        return ()
     region_set = RegionSet(tuple(tables[i] for i in chosen), chosen, "grid")
     behind_anchors = sum(NS_PER_TABLE + NS_PER_CANDIDATE * let_through[i] for i in chosen)
     attributes = len(region_set.attributes)
-    if behind_anchors < NS_PER_ATTRIBUTE * attributes + grid_work(region_set.size, attributes):
-        return None
+    is_cheaper = behind_anchors >= NS_PER_ATTRIBUTE * attributes + grid_work(region_set.size, attributes)
+    return chosen if is_cheaper else ()
+
+
+def _with_kernel(tables: Mapping[int, Table], places: tuple[int, ...], statistics: Statistics) -> RegionChoice:
+    region_set = RegionSet(tuple(tables[i] for i in places), places, "grid")
     choice = choose(region_set.boxes, sampled(region_set, statistics))
-    return chosen, choice.strategy, choice.index.arrays()
+    return places, choice.strategy, choice.index.arrays()
 
 
 def candidates(table: Table, statistics: Statistics) -> float:

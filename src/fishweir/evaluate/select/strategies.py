@@ -15,7 +15,7 @@ from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.select.match import match_table
 from fishweir.evaluate.select.plain_paths import PlainPaths, is_plain
 from fishweir.evaluate.select.region_match import match_regions
-from fishweir.evaluate.select.region_rule import choose_regions
+from fishweir.evaluate.select.region_rule import choose_regions, region_places
 from fishweir.evaluate.select.regions import RegionSet
 from fishweir.evaluate.select.twigs import FEWEST, Twigs, build_twigs, is_twig
 from fishweir.evaluate.statistics import Statistics
@@ -165,6 +165,9 @@ class ByRegions(Strategy):
     def take(self, groups: Mapping[int, Table], statistics: Statistics) -> list[Bundle]:
         region_sets = choose_regions(groups, statistics, self.kernel)
         return [self.bundle(*region_set) for region_set in region_sets]
+
+    def outline(self, groups: Mapping[int, Table], statistics: Statistics) -> list[Bundle]:
+        return [self.bundle(places) for places in region_places(groups, statistics, self.kernel is not None)]
 
     def operator(self, placed: PlacedBundle) -> Regions:
         return Regions(placed)
