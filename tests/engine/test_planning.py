@@ -129,10 +129,10 @@ def test_tables_become_regions_when_the_values_turn_out_to_be_different(weir) ->
     weir.publish("R", [{"x": 2_000_000, "y": 0}])
     weir.step()
     assert "signature x > number and x < number in R" in weir.explain("q7")
-    for count in (200, 400, 1):
+    for count in (600, 600, 1):
         weir.publish("R", [{"x": i % 900, "y": 7 * i % 900} for i in range(count)])
         weir.step()
     assert "signature box over x, y in R" in weir.explain("q7")
     results = [result for result in weir.results() if result.query == "q7"]
-    expected = [(i % 900, 7 * i % 900) for count in (200, 400, 1) for i in range(count)]
+    expected = [(i % 900, 7 * i % 900) for count in (600, 600, 1) for i in range(count)]
     assert len(results) == sum(7 < x < 307 and 593 < y < 893 for x, y in expected) > 0

@@ -41,6 +41,10 @@ from fishweir.evaluate.statistics import Statistics, path_key
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 
+FEW_VALUES = 500
+"""A number of values that may not be typical. The strategies of tables are inspected from twice as many on."""
+
+
 class Selections(Kind):
     name = "selections"
 
@@ -67,7 +71,7 @@ class Selections(Kind):
         template, anchor = group.template, group.anchor
         if group.size < SMALL or not anchor.conditions or attribute_count(template) < 2:
             return None
-        return Drift((path_key(template.source, dotted(template.path(anchor.node))),))
+        return Drift((path_key(template.source, dotted(template.path(anchor.node))),), FEW_VALUES)
 
     def read(self, header: Any, arrays: Mapping[str, Any]) -> Group:
         template, node, conditions = header

@@ -19,7 +19,7 @@ The number of queries that an anchor lets through is estimated from the statisti
 estimated from the number of distinct constants, and other conditions by operator. `boxes/choose.py` then chooses the
 kernel, with tuples drawn from the sampled values of each path, or from the constants if some path has no sample. The
 choice of the kernel is repeated whenever the segment is written, and that of the tables whenever twice as many values
-have been counted. They affect how queries are evaluated, but not their groups.
+have been counted, from 1,000 on. They affect how queries are evaluated, but not their groups.
 """
 
 from __future__ import annotations
