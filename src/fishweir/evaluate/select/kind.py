@@ -40,7 +40,6 @@ from fishweir.evaluate.select.strategies import SelectionOperator, TableOperator
 from fishweir.evaluate.statistics import Statistics, path_key
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
-
 FEW_VALUES = 500
 """A number of values that may not be typical. The strategies of tables are inspected from twice as many on."""
 
