@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -19,6 +20,7 @@ from fishweir.papers.way import (
     start,
     work,
 )
+from fishweir.papers.way import part as part_module
 from fishweir.papers.way.part import Setting
 from fishweir.papers.way.run import run
 
@@ -29,10 +31,15 @@ SMALL = {
     "joins": join_documents.Sizes(queries=60, documents=(40,), filled=150, rounds=1),
     "joins-many": join_documents.Sizes(queries=200, documents=(40,), filled=150, rounds=1),
     "windows": join_documents.Sizes(queries=50, documents=(40,), filled=150, rounds=1),
-    "growth": growth.Sizes(queries=(50, 2_400), documents=40, rounds=1),
+    "growth": growth.Sizes(queries=(50, 2_400), documents=40, rounds=1, settling=1),
     "batches": growth.Span(queries=50, batches=5),
     "latency": latency.Sizes(queries=50, published=3, idle=0.1, load=40, longest=2.0),
 }
+
+
+@pytest.fixture(autouse=True)
+def look_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part_module, "LOOK", 0.2)
 
 
 def test_peers_agree(spark, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]

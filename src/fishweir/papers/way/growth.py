@@ -27,10 +27,13 @@ class Sizes:
     documents: int
     """Documents per micro-batch."""
     rounds: int
+    settling: int
+    """Micro-batches before the measurement. Their values differ from those that the plan was made for: one is counted,
+    the next one starts a new plan, and another one adopts it. Then the workers have to map its pages."""
 
 
-WHOLE = Sizes((1_000, 10_000, 100_000, 1_000_000), 20_000, 5)
-QUICK = Sizes((1_000, 10_000), 2_000, 2)
+WHOLE = Sizes((1_000, 10_000, 100_000, 1_000_000), 20_000, 5, 10)
+QUICK = Sizes((1_000, 10_000), 2_000, 2, 1)
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,6 @@ TOLERATED = 1.3
 MOST_FOR_PLAN, MOST_FOR_QUERY = 0.2, 0.5
 """Seconds of wall time."""
 SPANS = 5
-SETTLING = 10
-"""Micro-batches before the measurement. Their values differ from those that the plan was made for: one is counted, the
-next one starts a new plan, and another one adopts it. Then the workers have to map its pages."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def with_queries(setting: Setting, queries: int, sizes: Sizes) -> Figure:
     with running(setting.spark, BOXES, queries, sizes.documents, queries // 2) as weir:
         merging = while_merging(weir, BOXES, queries, queries // 2)
         one_batch(weir, 1, 0)  # it drops the single queries
-        for turn in range(SETTLING):
+        for turn in range(sizes.settling):
             settle(weir)
             one_batch(weir, sizes.documents, 100 + turn)
         settle(weir)

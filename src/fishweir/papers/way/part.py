@@ -25,8 +25,9 @@ from fishweir.pipeline.offsets import heads
 FISHWEIR = "Fishweir"
 WARM = 5
 """Number of micro-batches that are not measured."""
-IDLE, PATIENCE = 0.1, 300.0
-"""The processor time per second below which all processes count as idle, and the longest wait for that, in seconds."""
+IDLE, LOOK, PATIENCE = 0.1, 1.0, 300.0
+"""The processor time per second below which all processes count as idle, for how many seconds this is observed, and the
+longest wait for it."""
 
 
 @dataclass
@@ -114,8 +115,8 @@ def settle(weir: Weir) -> None:
     ends = time.monotonic() + PATIENCE
     while time.monotonic() < ends:
         watch = Stopwatch()
-        time.sleep(1.0)
-        if watch.spent().processor < IDLE:
+        time.sleep(LOOK)
+        if watch.spent().processor < IDLE * LOOK:
             return
 
 
