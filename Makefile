@@ -29,7 +29,7 @@ demo: $(STAMP) ## run the engine on a small stream
 test: $(STAMP) ## run all tests, or some: make test ARGS="tests/test_java.py -k version"
 	$(TEST_ENV) $(BIN)/pytest $(or $(ARGS),-n 3 --dist loadgroup --no-loadscope-reorder)
 
-fuzz: $(STAMP) ## run the randomized tests with new seeds and ten times as many examples
+fuzz: $(STAMP) ## run the randomized tests with new seeds and fifteen times as many examples
 	$(TEST_ENV) FISHWEIR_HYPOTHESIS=fuzz $(BIN)/pytest -k "oracle or random or equal" $(ARGS)
 
 check: $(STAMP) ## lint (ruff) and types (mypy)
