@@ -1,8 +1,9 @@
 """The inner loop of the packed tree, compiled by numba.
 
 In: codes and keys of the tuples, and the blocks of all levels (top level first) as 16-bit lower and upper ends. Out:
-concatenated query numbers. The comparisons of one block on one attribute are a loop over 64 neighbours without
-branches, which LLVM turns into vector instructions.
+concatenated query numbers. The comparisons of one block are loops over 64 neighbours without branches, which LLVM turns
+into vector instructions. Their outcome is one word, whose bits are visited in turn: a branch per member would often be
+mispredicted.
 """
 
 from __future__ import annotations
@@ -12,55 +13,83 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.evaluate.jit import kernel
+from fishweir.evaluate.jit import kernel, trailing_zeros
 from fishweir.evaluate.select.boxes.matches import Numbers, Offsets
 from fishweir.evaluate.select.boxes.packed_order import FAN_OUT, Codes
 from fishweir.evaluate.select.boxes.regions import Keys
 
+GATHER = np.uint64(0x0102040810204080)
+TOGETHER = 64
+"""The number of binary searches that are interleaved."""
+
 
 @kernel
 def encode(keys: Any, cuts: Keys, codes: Any) -> None:
-    """For one attribute, the number of cuts at or below each key. Unsigned, with no branches except the loop's."""
-    for row in range(len(keys)):
-        below, width = np.uint64(0), np.uint64(len(cuts))
-        while width > np.uint64(0):
-            half = (width + np.uint64(1)) >> np.uint64(1)
-            below += half if cuts[below + half - np.uint64(1)] <= keys[row] else np.uint64(0)
+    """For one attribute, the number of cuts at or below each key. The binary searches of some keys take their steps in
+    turn: one waits for memory while the others go on."""
+    for start in range(0, len(keys), TOGETHER):
+        stop = min(start + TOGETHER, len(keys))
+        codes[start:stop] = 0
+        width = len(cuts)
+        while width > 0:
+            half = (width + 1) >> 1
+            for row in range(start, stop):
+                below = np.int64(codes[row])
+                codes[row] = below + half if cuts[below + half - 1] <= keys[row] else below
             width -= half
-        codes[row] = below
 
 
 @kernel
-def compare(code: Any, low: Any, high: Any, inside: Any, eights: Any) -> bool:
-    """Marks the members of one block that contain the tuple. Returns False if no member is left before the last
-    attribute. `eights` is a view of `inside` as words."""
+def compare(code: Any, low: Any, high: Any, inside: Any) -> None:
+    """Marks the members of one block that contain the tuple. The first and the last attribute are compared together,
+    which takes hardly longer than one of them."""
+    last = len(code) - 1
+    one, other = code[0], code[last]
     for member in range(FAN_OUT):
-        inside[member] = (low[0, member] <= code[0]) & (code[0] <= high[0, member])
-    for attribute in range(1, len(code)):
-        some = np.uint64(0)
-        for word in range(FAN_OUT // 8):
-            some |= eights[word]
-        if some == np.uint64(0):
-            return False
+        inside[member] = np.uint8(
+            (low[0, member] <= one)
+            & (one <= high[0, member])
+            & (low[last, member] <= other)
+            & (other <= high[last, member])
+        )
+    for attribute in range(1, last):
         value = code[attribute]
         for member in range(FAN_OUT):
             inside[member] &= np.uint8((low[attribute, member] <= value) & (value <= high[attribute, member]))
-    return True
+
+
+@kernel
+def compare_strictly(code: Any, low: Any, high: Any, inside: Any) -> None:
+    """Marks the members that contain the tuple by the codes alone: none of its codes is that of an end."""
+    last = len(code) - 1
+    one, other = code[0], code[last]
+    for member in range(FAN_OUT):
+        inside[member] = np.uint8(
+            (low[0, member] < one)
+            & (one < high[0, member])
+            & (low[last, member] < other)
+            & (other < high[last, member])
+        )
+    for attribute in range(1, last):
+        value = code[attribute]
+        for member in range(FAN_OUT):
+            inside[member] &= np.uint8((low[attribute, member] < value) & (value < high[attribute, member]))
+
+
+@kernel
+def bits_of(eights: Any) -> Any:
+    """The marks of a block as the bits of one word. `eights` are the marks, bytes of 0 or 1, eight in a word: a
+    multiplication moves their bits next to each other."""
+    bits = np.uint64(0)
+    for word in range(FAN_OUT // 8):
+        bits |= ((eights[word] * GATHER) >> np.uint64(56)) << np.uint64(8 * word)
+    return bits
 
 
 @kernel
 def holds(key: Any, low: Any, high: Any) -> bool:
     for attribute in range(len(key)):
         if key[attribute] < low[attribute] or key[attribute] > high[attribute]:
-            return False
-    return True
-
-
-@kernel
-def surely(code: Any, low: Any, high: Any, member: int) -> bool:
-    """Whether the codes alone show that a member contains the tuple: none of them is that of an end."""
-    for attribute in range(len(code)):
-        if code[attribute] == low[attribute, member] or code[attribute] == high[attribute, member]:
             return False
     return True
 
@@ -86,7 +115,7 @@ def list_matches(
     stack = np.empty(levels * FAN_OUT + 1, dtype=np.int64)
     depth_of = np.empty(levels * FAN_OUT + 1, dtype=np.int64)
     inside = np.zeros(FAN_OUT, dtype=np.uint8)
-    eights = inside.view(np.uint64)
+    eights, one = inside.view(np.uint64), np.uint64(1)
     while row < len(order):
         code, key = codes[order[row]], keys[order[row]]
         stack[0], depth_of[0], top = 0, 0, 1
@@ -95,27 +124,26 @@ def list_matches(
             top -= 1
             block, depth = stack[top], depth_of[top]
             at = bases[depth] + block
-            if not compare(code, lows[at], highs[at], inside, eights):
+            compare(code, lows[at], highs[at], inside)
+            left, first = bits_of(eights), block * FAN_OUT
+            if depth + 1 < levels:
+                while left != np.uint64(0):
+                    stack[top], depth_of[top] = first + trailing_zeros(left), depth + 1
+                    top += 1
+                    left &= left - one
                 continue
             if position + FAN_OUT > len(numbers):
                 return row, before
-            for word in range(FAN_OUT // 8):
-                if eights[word] == np.uint64(0):
-                    continue
-                for member in range(word * 8, word * 8 + 8):
-                    if inside[member] == 0:
-                        continue
-                    child = block * FAN_OUT + member
-                    if depth + 1 < levels:
-                        stack[top], depth_of[top] = child, depth + 1
-                        top += 1
-                    elif (
-                        len(low) == 0
-                        or surely(code, lows[at], highs[at], member)
-                        or holds(key, low[child], high[child])
-                    ):
-                        numbers[position] = queries[child]
-                        position += 1
+            sure = left
+            if len(low) > 0 and left != np.uint64(0):
+                compare_strictly(code, lows[at], highs[at], inside)
+                sure = bits_of(eights)
+            while left != np.uint64(0):
+                child, lowest = first + trailing_zeros(left), left & (~left + one)
+                left ^= lowest
+                if (sure & lowest) != np.uint64(0) or holds(key, low[child], high[child]):
+                    numbers[position] = queries[child]
+                    position += 1
         row += 1
         offsets[row] = position
     return row, position
