@@ -159,7 +159,17 @@ def after_value(data: Any, i: int, stop: int, quote: int) -> int:
 @lean_kernel
 def after_section(data: Any, i: int, stop: int, one: int, two: int, comment: bool) -> int:
     """The index after `one two >`. Checks all characters before it. A comment may have two dashes only at its end."""
+    marks = ONES * np.uint64(one)
     while i + 2 < stop:
+        if i + 8 <= stop:
+            word = word_at(data, i)
+            found = ((word - _CONTROLS) & ~word & TOPS) | (word & TOPS) | zero_bytes(word ^ marks)
+            if not found:
+                i += 8
+                continue
+            i += trailing_zeros(found) >> 3
+            if i + 2 >= stop:
+                return REFUSED
         byte = data[i]
         if byte == one and data[i + 1] == two:
             if data[i + 2] == GREATER:

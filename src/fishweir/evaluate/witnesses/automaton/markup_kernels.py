@@ -281,6 +281,25 @@ def _write_inherited(
     return at
 
 
+@inlined
+def _plain_tag_end(data: Any, i: int) -> int:
+    """The index of the `>` that ends a start tag if all after its name, from `i` on, is written as it is: attributes
+    after one space each, in quotation marks, without declarations and characters that are escaped. Otherwise -1."""
+    while data[i] == SPACE and data[i + 1] > SPACE and data[i + 1] != SLASH and data[i + 1] != GREATER:
+        first = i = i + 1
+        while data[i] != EQUALS and data[i] > SPACE:
+            i += 1
+        if data[i] != EQUALS or data[i + 1] != QUOTE or is_declaration(data, first, i):
+            return -1
+        i += 2
+        while data[i] >= SPACE and not (data[i] == QUOTE or data[i] == AMP or data[i] == LESS or data[i] == GREATER):
+            i += 1
+        if data[i] != QUOTE:
+            return -1
+        i += 1
+    return i if data[i] == GREATER else -1
+
+
 @lean_kernel
 def write_markup(
     data: Any,
@@ -348,10 +367,11 @@ def write_markup(
             began, i = i, i + 1
             while not (data[i] == GREATER or data[i] == SLASH or is_space(data[i])):
                 i += 1
-            is_bare = data[i] == GREATER and not (data[i + 1] == LESS and data[i + 2] == SLASH)
-            if is_bare and (level > 0 or (above == 0 and not content)):
-                i, level = i + 1, level + 1
-                continue
+            if level > 0 or (above == 0 and not content):
+                end = _plain_tag_end(data, i)
+                if end >= 0 and not (data[end + 1] == LESS and data[end + 2] == SLASH):
+                    i, level = end + 1, level + 1
+                    continue
             at = copy_bytes(data, run, began, into, at)
             i = read_tag(data, began + 1, found, tag)
             at = copy_bytes(data, began, tag[0], into, at)

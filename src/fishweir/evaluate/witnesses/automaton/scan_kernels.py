@@ -65,6 +65,24 @@ def tag_end(data: Any, i: int, stop: int) -> int:
     return stop
 
 
+@inlined
+def after_start_tag(data: Any, i: int, stop: int) -> int:
+    """The index after a start tag that begins here. Most of them have only a name."""
+    i += 2
+    while not (data[i] == GREATER or data[i] <= SPACE):
+        i += 1
+    return (i if data[i] == GREATER else tag_end(data, i, stop)) + 1
+
+
+@inlined
+def after_end_tag(data: Any, i: int) -> int:
+    """The index after an end tag that begins here."""
+    i += 3
+    while data[i] != GREATER:
+        i += 1
+    return i + 1
+
+
 @lean_kernel
 def next_mark(data: Any, i: int, stop: int) -> int:
     """The index of the next `<`, `>`, `&` or carriage return, or `stop`."""
@@ -117,25 +135,33 @@ def copy_plain(data: Any, i: int, stop: int, into: Any, at: int) -> int:
     return i - first
 
 
-@inlined
-def after(data: Any, i: int, stop: int, one: int, two: int) -> int:
-    """The index after the next `one two >`, or `stop`."""
-    while i < stop and not (data[i] == GREATER and data[i - 1] == two and data[i - 2] == one):
+@lean_kernel
+def next_greater(data: Any, i: int, stop: int) -> int:
+    """The index of the next `>`, or `stop`."""
+    while i + 8 <= stop:
+        found = zero_bytes(word_at(data, i) ^ _GREATERS)
+        if found:
+            return i + (trailing_zeros(found) >> 3)
+        i += 8
+    while i < stop and data[i] != GREATER:
         i += 1
-    return min(i + 1, stop)
+    return i
 
 
-@inlined
+@lean_kernel
 def after_other(data: Any, i: int, stop: int) -> int:
     """The index after a comment, a CDATA section or a processing instruction that begins here."""
     if data[i + 1] == QUESTION:
-        i += 3
-        while i < stop and not (data[i] == GREATER and data[i - 1] == QUESTION):
-            i += 1
-        return min(i + 1, stop)
-    if data[i + 2] == DASH:
-        return after(data, i + 6, stop, DASH, DASH)
-    return after(data, i + 11, stop, CLOSING, CLOSING)
+        mark, twice, i = QUESTION, False, i + 3
+    elif data[i + 2] == DASH:
+        mark, twice, i = DASH, True, i + 6
+    else:
+        mark, twice, i = CLOSING, True, i + 11
+    while True:
+        i = next_greater(data, i, stop)
+        if i >= stop or (data[i - 1] == mark and (not twice or data[i - 2] == mark)):
+            return min(i + 1, stop)
+        i += 1
 
 
 @inlined

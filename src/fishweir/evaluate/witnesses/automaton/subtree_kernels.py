@@ -17,9 +17,10 @@ from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     LESS,
     QUESTION,
     SLASH,
+    after_end_tag,
     after_other,
+    after_start_tag,
     next_less,
-    tag_end,
     take_text,
     take_value,
     take_verbatim,
@@ -38,19 +39,18 @@ def _write_string(data: Any, i: int, stop: int, into: Any, at: int) -> int:
     while True:
         if data[i] != LESS:
             i, at = take_text(data, i, stop, into, at)
-            continue
         mark = data[i + 1]
         if mark == SLASH:
             level -= 1
             if level == 0:
                 return at
-            i = tag_end(data, i + 2, stop) + 1
+            i = after_end_tag(data, i)
         elif mark == QUESTION or mark == BANG:
             first, i = i, after_other(data, i, stop)
             if mark == BANG and data[first + 2] != DASH:
                 at = take_verbatim(data, first + 9, i - 3, into, at)
         else:
-            i = tag_end(data, i + 2, stop) + 1
+            i = after_start_tag(data, i, stop)
             if data[i - 2] != SLASH:
                 level += 1
             elif level == 0:
@@ -129,7 +129,7 @@ def take_nodes(
             return True
         i, stop = bounds[document], bounds[document + 1]
         needed = GROWTH * (stop - i) + ROOM
-        depth, position, count = 0, -1, 0
+        depth, position, count, at_tag = 0, -1, 0, False
         while True:
             wanted = -1
             for r in range(len(nexts)):
@@ -139,21 +139,21 @@ def take_nodes(
             if wanted < 0:
                 break
             while position < wanted:
+                if at_tag:
+                    i, count, depth = _enter(data, i, declared, levels, depth, count, found, tag)
+                    at_tag = False
                 i = next_less(data, i, stop)
                 if i >= stop:
                     break
                 mark = data[i + 1]
                 if mark == SLASH:
                     count, depth = levels[depth], depth - 1
-                    i = tag_end(data, i + 2, stop) + 1
+                    i = after_end_tag(data, i)
                     continue
                 if mark == BANG or mark == QUESTION:
                     i = after_other(data, i, stop)
                     continue
-                position += 1
-                if position == wanted:
-                    break
-                i, count, depth = _enter(data, i, declared, levels, depth, count, found, tag)
+                position, at_tag = position + 1, True
             for r in range(len(nexts)):
                 k = nexts[r]
                 if k == stops[r] or documents[k] != document or positions[k] != wanted:
@@ -179,5 +179,3 @@ def take_nodes(
                 ats[r] = at if ended < 0 else ended
                 ends[k] = ats[r]
                 nexts[r] = k + 1
-            if position == wanted:
-                i, count, depth = _enter(data, i, declared, levels, depth, count, found, tag)
