@@ -7,14 +7,13 @@ document and nodes, and combined by Arrow. A pair of documents takes no Python c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fishweir.algebra.alternatives import ABSENT, output_places, steps_of
 from fishweir.algebra.construct import NOT_AS_IT_IS, attribute_text, construct
@@ -25,14 +24,17 @@ from fishweir.algebra.return_paths import Bound
 from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
 from fishweir.evaluate.arrays import Ints, codes_of, distinct
 from fishweir.evaluate.witnesses.automaton import subtree_kernels as kernels
-from fishweir.pipeline.document_columns import DocumentColumns, NodeTexts, taken_at
+from fishweir.pipeline.document_columns import DocumentColumns, NodeTexts
 from fishweir.pipeline.outputs import is_bound_when_read
 from fishweir.pipeline.rebinding import nodes_of_all
 from fishweir.pipeline.source_documents import bind
+from fishweir.pipeline.text_pieces import Piece, Texts, are_empty, either, has_any, interleaved, joined, of_rows
 from fishweir.records import dataclass
 
 BOUND = pa.struct([("document", pa.string()), ("node", pa.string()), ("value", pa.string())])
-_MARKS = '[&<>"\\x00-\\x1f]'
+MARKS = np.arange(256) < 32
+MARKS[[ord(mark) for mark in '&<>"']] = True
+"""The bytes that markup writes differently."""
 Text = tuple[str, int]
 """A text that is read of the nodes of a variable: the variable and what to show (subtree_kernels.py)."""
 BINDINGS = pa.map_(pa.string(), BOUND)
@@ -60,25 +62,29 @@ class _BoundSide:
     def __len__(self) -> int:
         return len(self.documents)
 
-    def structs(self, name: str) -> pa.StructArray:
-        """The bindings of a variable; null where it is unbound."""
-        there = np.flatnonzero(self.nodes[name] != ABSENT)
-        ids = taken_at(self.columns.ids, self.documents[there])
-        found = pa.StructArray.from_arrays(
-            [ids, self._shown(name, there), self._texts[self.value(name)]], fields=[*BOUND]
-        )
-        return found if len(there) == len(self) else self._spread(found, there)
+    def places(self, name: str) -> Ints:
+        """For each result, the position of its binding among those where a variable is bound, or -1."""
+        there = self.nodes[name] != ABSENT
+        return self.of if there.all() else np.where(there, np.cumsum(there) - 1, -1)[self.of]
 
-    def _shown(self, name: str, there: Ints) -> pa.StringArray:
-        """The ids of nodes."""
-        step, nodes = self.variables[name].step, self.nodes[name][there]
-        numbers = pc.cast(pa.array(nodes % ATTRIBUTE), pa.string())
-        if not step.is_attribute:
-            return numbers
-        if (nodes < ATTRIBUTE).all():
-            return pc.binary_join_element_wise(numbers, f"@{step.name}", "")
-        documents = self.columns.taken(self.documents[there].tolist())
-        return pa.array([str(bind(one, step, n)[1]) for one, n in zip(documents, nodes.tolist(), strict=True)])
+    def fields(self, name: str) -> list[Texts]:
+        """The fields of a variable's binding, for each result."""
+        there = self.nodes[name] != ABSENT
+        documents, places = self.documents[there], self.places(name)
+        return [
+            Texts(self.columns.ids, documents).at(places),
+            self._node_ids(name, documents, self.nodes[name][there]).at(places),
+            Texts(self._texts[self.value(name)], places),
+        ]
+
+    def _node_ids(self, name: str, documents: Ints, nodes: Ints) -> Texts:
+        step = self.variables[name].step
+        if not step.is_attribute or (nodes < ATTRIBUTE).all():
+            numbers, of = distinct(nodes % ATTRIBUTE)
+            shown = (f"{n}@{step.name}" if step.is_attribute else str(n) for n in numbers.tolist())
+            return Texts(pa.array(shown, pa.string()), of)
+        pairs = zip(self.columns.taken(documents.tolist()), nodes.tolist(), strict=True)
+        return of_rows(pa.array([str(bind(one, step, n)[1]) for one, n in pairs], pa.string()))
 
     def value(self, name: str) -> Text:
         return name, kernels.ATTRIBUTE if self.variables[name].step.is_attribute else kernels.VALUE
@@ -96,56 +102,29 @@ class _BoundSide:
             asked.append(NodeTexts(self.documents[there], self.nodes[name][there], what, self.variables[name].step))
         self._texts = dict(zip(wanted, self.columns.texts(asked), strict=True))
 
-    def _spread(self, found: pa.Array, there: Ints) -> pa.Array:
-        """Spreads values of some bindings over all bindings, with null for the others."""
-        at = np.zeros(len(self), np.int64)
-        at[there] = np.arange(len(there))
-        missing = np.ones(len(self), np.bool_)
-        missing[there] = False
-        return found.take(pa.array(at, mask=missing))
+    def pieces(self, part: Output) -> list[Piece]:
+        """The text of a part of the output, which depends on no other side."""
+        return [Texts(pa.array([construct((part,), bound) for bound in self._bound], pa.string()), self.of)]
 
-    def texts(self, part: Output) -> pa.StringArray:
-        """The text of a part of the output for each binding."""
-        match part:
-            case TextOutput():
-                return pa.repeat(pa.scalar(construct((part,), {}), pa.string()), len(self))
-            case VariableOutput(name, content):
-                return self._of_variable(name, lambda: self._copied(name, content))
-            case ElementOutput(tag, attributes, children):
-                shown = [self.attribute(key, value) for key, value in attributes]
-                return element_texts(tag, shown, self.joined(children))
-            case ReturnOutput(_, parts):
-                return self.joined(parts)
-            case _:
-                return pa.array([construct((part,), bound) for bound in self._bound], pa.string())
+    def copied(self, name: str, content: bool) -> list[Piece]:
+        """Copies of a variable's node; empty where it is unbound."""
+        if name not in self.nodes:
+            return []
+        texts = self._texts[self.copy(name, content)]
+        if self.variables[name].step.is_attribute and has_any(texts, MARKS):
+            texts = pa.array([escape(text, NOT_AS_IT_IS) for text in texts.to_pylist()], pa.string())
+        return [Texts(texts, self.places(name))]
 
-    def joined(self, parts: Sequence[Output]) -> pa.StringArray:
-        return joined_texts([self.texts(part) for part in parts], len(self))
-
-    def attribute(self, key: str, value: Any) -> pa.StringArray:
+    def attribute(self, key: str, value: Any) -> list[Piece]:
         """An attribute of a literal tag; empty where its variable is unbound."""
         if not isinstance(value, VariableOutput):
-            return pa.array([attribute_text(key, value, bound) for bound in self._bound], pa.string())
-
-        def quoted() -> pa.StringArray:
-            values = self._texts[self.value(value.name)]
-            if _has_marks(values):
-                return pa.array([f" {key}={quoteattr(text)}" for text in values.to_pylist()], pa.string())
-            return pc.binary_join_element_wise(f' {key}="', values, '"', "")
-
-        return self._of_variable(value.name, quoted)
-
-    def _of_variable(self, name: str, made: Callable[[], pa.StringArray]) -> pa.StringArray:
-        """The texts where a variable is bound, empty texts elsewhere."""
-        there = np.flatnonzero(self.nodes[name] != ABSENT) if name in self.nodes else np.empty(0, np.int64)
-        found = made() if len(there) else pa.array([], pa.string())
-        return found if len(there) == len(self) else self._spread(found, there).fill_null("")
-
-    def _copied(self, name: str, content: bool) -> pa.StringArray:
-        texts = self._texts[self.copy(name, content)]
-        if not self.variables[name].step.is_attribute or not _has_marks(texts):
-            return texts
-        return pa.array([escape(text, NOT_AS_IT_IS) for text in texts.to_pylist()], pa.string())
+            return [Texts(pa.array([attribute_text(key, value, bound) for bound in self._bound], pa.string()), self.of)]
+        if value.name not in self.nodes:
+            return []
+        texts, places = self._texts[self.value(value.name)], self.places(value.name)
+        if has_any(texts, MARKS):
+            return [Texts(pa.array([f" {key}={quoteattr(text)}" for text in texts.to_pylist()], pa.string()), places)]
+        return [either(f' {key}="', "", places < 0), Texts(texts, places), either('"', "", places < 0)]
 
     @cached_property
     def _bound(self) -> list[dict[str, Bound]]:
@@ -180,44 +159,45 @@ class BoundColumns:
         named = [variable for variable in self.variables if variable.name[0] != "_"]
         if not named:
             return no_bindings(self.size)
-        parts = [self.sides[variable.side].structs(variable.name) for variable in named]
-        bases = np.cumsum([0, *map(len, parts[:-1])])
-        places = np.column_stack([self.sides[v.side].of + base for v, base in zip(named, bases.tolist(), strict=True)])
-        values = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
-        there = values.is_valid().to_numpy(zero_copy_only=False)[places]
-        offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+        parts = [self.sides[variable.side].fields(variable.name) for variable in named]
+        there = np.column_stack([value.places >= 0 for _, _, value in parts])
+        values = [interleaved(field, there) for field in zip(*parts, strict=True)]
         keys = pa.array([variable.name for variable in named], pa.string())
-        which = np.broadcast_to(np.arange(len(named)), places.shape)[there]
+        offsets = np.append(0, np.cumsum(there.sum(axis=1)))
+        which = np.broadcast_to(np.arange(len(named)), there.shape)[there]
         return pa.MapArray.from_arrays(
-            pa.array(offsets, pa.int32()), keys.take(pa.array(which)), taken_at(values, places[there])
+            pa.array(offsets, pa.int32()),
+            keys.take(pa.array(which)),
+            pa.StructArray.from_arrays(values, fields=[*BOUND]),
         )
 
     def outputs(self) -> pa.StringArray | None:
         """The text of each result; None if a part depends on several sides at once."""
-        return self._joined(self.shape.output)
+        pieces = self._all_pieces(self.shape.output)
+        return None if pieces is None else joined(pieces, self.size)
 
-    def _joined(self, parts: Sequence[Output]) -> pa.StringArray | None:
-        texts = [self._text(part) for part in parts]
-        return None if any(text is None for text in texts) else joined_texts(texts, self.size)
+    def _all_pieces(self, parts: Sequence[Output]) -> list[Piece] | None:
+        found = [self._pieces(part) for part in parts]
+        return [piece for some in found for piece in some or ()] if None not in found else None
 
-    def _text(self, part: Output) -> pa.StringArray | None:
-        sides = self._looked_at(part)
-        if len(sides) <= 1:
-            side = self.sides[next(iter(sides), 0)]
-            return taken_at(side.texts(part), side.of)
+    def _pieces(self, part: Output) -> list[Piece] | None:
         match part:
+            case TextOutput():
+                return [construct((part,), {})]
+            case VariableOutput(name, content):
+                return self._side(part).copied(name, content)
             case ElementOutput(tag, attributes, children):
-                shown = [self._attribute(key, value) for key, value in attributes]
-                inner = self._joined(children)
-                return None if inner is None else element_texts(tag, shown, inner)
+                shown = [self._side(value).attribute(key, value) for key, value in attributes]
+                inner = self._all_pieces(children)
+                return None if inner is None else element_pieces(tag, shown, inner, self.size)
             case ReturnOutput(_, parts):
-                return self._joined(parts)
+                return self._all_pieces(parts)
             case _:
-                return None
+                return self._side(part).pieces(part) if len(self._looked_at(part)) <= 1 else None
 
-    def _attribute(self, key: str, value: Any) -> pa.StringArray:
-        side = self.sides[next(iter(self._looked_at(value)), 0)]
-        return taken_at(side.attribute(key, value), side.of)
+    def _side(self, part: Any) -> _BoundSide:
+        """The side that a part of the output depends on, or any if there is none."""
+        return self.sides[next(iter(self._looked_at(part)), 0)]
 
     def _looked_at(self, part: Output) -> set[int]:
         """The sides that a part of the output depends on."""
@@ -238,26 +218,11 @@ def _shown_texts(side: _BoundSide, parts: Sequence[Output]) -> Iterator[Text]:
                 yield from _shown_texts(side, inner)
 
 
-def _has_marks(texts: pa.StringArray) -> bool:
-    """Whether texts contain characters that markup writes differently."""
-    return bool(pc.any(pc.match_substring_regex(texts, _MARKS)).as_py())
-
-
-def joined_texts(texts: Sequence[pa.StringArray], size: int) -> pa.StringArray:
-    if len(texts) == 1:
-        return texts[0]
-    return pc.binary_join_element_wise(*texts, "") if texts else pa.repeat(pa.scalar("", pa.string()), size)
-
-
-def element_texts(tag: str, attributes: Sequence[pa.StringArray], inner: pa.StringArray) -> pa.StringArray:
+def element_pieces(tag: str, attributes: Sequence[list[Piece]], inner: list[Piece], size: int) -> list[Piece]:
     """Literal tags around their content."""
-    begin: Any = pc.binary_join_element_wise(f"<{tag}", *attributes, "") if attributes else f"<{tag}"
-    whole = pc.binary_join_element_wise(begin, ">", inner, f"</{tag}>", "")
-    is_empty = pc.equal(inner, "")
-    if not pc.any(is_empty).as_py():
-        return whole
-    alone = pc.binary_join_element_wise(begin, "/>", "") if attributes else f"<{tag}/>"
-    return pc.if_else(is_empty, alone, whole)
+    empty = are_empty(inner, size)
+    begin, end = either(">", "/>", empty), either(f"</{tag}>", "", empty)
+    return [f"<{tag}", *(piece for attribute in attributes for piece in attribute), begin, *inner, end]
 
 
 def distinct_rows(rows: Ints) -> tuple[Ints, Ints]:

@@ -20,6 +20,7 @@ from fishweir.algebra.formula import RelativePath
 from fishweir.algebra.nodes import AllColumnsOutput, Shape, Step, StreamDefinition
 from fishweir.algebra.values import to_text
 from fishweir.pipeline.json_kernels import json_strings
+from fishweir.pipeline.text_pieces import Piece, joined, of_rows
 
 Column = tuple[str, int, str | RelativePath]
 """The column's name in the output, its side and its name there. For documents, the path below the document element."""
@@ -77,10 +78,10 @@ def parts_of(columns: Sequence[Column]) -> list[tuple[int, list[Column]]]:
 
 def texts(columns: Sequence[Column], values: Mapping[str | RelativePath, pa.Array]) -> pa.StringArray:
     """For each document, its part of a JSON object, without braces."""
-    written: list[Any] = []
-    for place, (name, _, key) in enumerate(columns):
-        written += [f"{', ' if place else ''}{json.dumps(name)}: ", json_texts(values[key])]
-    return pc.binary_join_element_wise(*written, "")
+    written: list[Piece] = []
+    for name, _, key in columns:
+        written += [f"{', ' if written else ''}{json.dumps(name)}: ", of_rows(json_texts(values[key]))]
+    return joined(written, len(next(iter(values.values()))))
 
 
 def json_texts(values: pa.Array) -> pa.StringArray:

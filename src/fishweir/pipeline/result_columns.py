@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.values import to_text
@@ -34,6 +33,7 @@ from fishweir.pipeline.outputs import Constructed
 from fishweir.pipeline.result import QueryLike, Result
 from fishweir.pipeline.result_batch import ResultBatch
 from fishweir.pipeline.source_documents import values_of
+from fishweir.pipeline.text_pieces import Piece, Texts, joined
 
 SCHEMA = pa.schema([
     ("query", pa.string()), ("documents", pa.list_(pa.string())), ("timestamp", pa.float64()),
@@ -113,11 +113,11 @@ def _selected(block: Block, shape: Any, sides: list[Ints]) -> Shown | None:
     columns = column_list(shape, [block.log(stream).stream for (stream,) in streams])
     if columns is None:
         return None
-    shown: list[Any] = []
+    shown: list[Piece] = []
     for side, some in parts_of(columns):
         once, of = distinct(sides[side])
-        shown += [", ", taken_at(texts(some, _values(block, streams[side][0], once, some)), of)]
-    return _only_outputs(pc.binary_join_element_wise("{", *shown[1:], "}", ""))
+        shown += [", " if shown else "{", Texts(texts(some, _values(block, streams[side][0], once, some)), of)]
+    return _only_outputs(joined([*shown, "}"], len(sides[0])))
 
 
 def _values(block: Block, stream: int, documents: Ints, columns: list[Column]) -> Mapping[Any, pa.Array]:

@@ -18,6 +18,7 @@ from fishweir.algebra.nodes import Shape
 from fishweir.pipeline.result import to_json_text
 from fishweir.pipeline.result_batch import ResultBatch
 from fishweir.pipeline.result_columns import to_record_batch
+from fishweir.pipeline.text_pieces import Piece, joined, of_rows
 
 _ESCAPED = r'["\\\x00-\x1f]'
 """Characters that JSON escapes."""
@@ -39,10 +40,9 @@ def rests(batch: ResultBatch) -> list[str]:
     columns = to_record_batch(batch)
     documents, times = _documents(columns.column("documents")), _times(columns.column("timestamp"))
     head, between, last = '"documents": ["', '"], "timestamp": ', ', "bindings": {}, "output": '
-    found = pc.binary_join_element_wise(
-        head, documents, between, times, last, _outputs(columns.column("output")), "}", ""
-    )
-    return found.to_pylist()  # type: ignore[no-any-return]
+    outputs = _outputs(columns.column("output"))
+    pieces: list[Piece] = [head, of_rows(documents), between, of_rows(times), last, of_rows(outputs), "}"]
+    return joined(pieces, len(outputs)).to_pylist()  # type: ignore[no-any-return]
 
 
 def _documents(ids: pa.ListArray) -> pa.StringArray:
