@@ -112,7 +112,7 @@ def _catalog(home: Home) -> None:
 
 
 def _logs(home: Home) -> Iterator[Step]:
-    from fishweir.intake.log import LIST, listed_segments
+    from fishweir.intake.segment_list import LIST, listed_segments
 
     for folder in sorted(path for path in home.streams.iterdir() if path.is_dir()) if home.streams.exists() else ():
         yield folder / "stream.json", lambda path=folder / "stream.json": read_sealed(path), REPAIR  # type: ignore[misc]

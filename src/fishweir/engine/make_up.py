@@ -52,7 +52,7 @@ class MakeUp:
 
     def _left(self) -> Iterator[tuple[StreamLog, int, Commit, list[int]]]:
         """By stream and micro-batch, the entries that are left."""
-        if not any(open_log(self.home.streams, id).stream.make_up for id in self.home.stream_ids()):
+        if not any(stream.make_up for stream in self.home.logs.streams().values()):
             return
         shed = [commit for commit in self.table.commits() if commit.shed]
         for id in {int(id) for commit in shed for id in commit.shed}:

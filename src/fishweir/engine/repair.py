@@ -123,7 +123,7 @@ def _older_catalog(home: Home) -> Iterator[str]:
 
 def _lists(home: Home) -> Iterator[str]:
     """Repairs the segment lists: keeps valid lines, and lists segments without a line with their current content."""
-    from fishweir.intake.log import LIST, listed_segments, segment_rows, write_list
+    from fishweir.intake.segment_list import LIST, listed_segments, segment_rows, write_list
 
     for folder in sorted(home.streams.glob("*/log")):
         listed, damaged = listed_segments(folder)

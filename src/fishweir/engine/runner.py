@@ -84,6 +84,8 @@ class Runner:
         self.make_up = make_up
         self.guard, self.refresh = guard, Refresh()
         self.sources: dict[int, Source] = {}
+        self._seen: set[int] = set()
+        """The streams whose sources have been opened, if they have any."""
         self.troubles: dict[int, str] = {}
         batches.troubled = self.troubles
         self._woken = threading.Event()
@@ -158,6 +160,7 @@ class Runner:
     def reopen_sources(self) -> None:
         """Reopens all sources in the next round, and looks for expired queries."""
         self.sources, self.refresh, self.version, self._expired = {}, Refresh(), -1, -math.inf
+        self._seen = set()
         self.troubles.clear()
 
     def fetch(self) -> None:
@@ -229,11 +232,13 @@ class Runner:
             _close(self.sources.pop(id))
             self.troubles.pop(id, None)
         for id, stream in living:
-            self.home.add_stream(id, stream)
-            if id not in self.sources:
-                source = self.opened.get(stream.name) or self._open(stream, open_log(self.home.streams, id))
-                if source is not None:
-                    self.sources[id] = source
+            source = self.opened.get(stream.name)
+            if id not in self._seen:
+                self._seen.add(id)
+                self.home.add_stream(id, stream)
+                source = source or self._open(stream, open_log(self.home.streams, id))
+            if source is not None:
+                self.sources.setdefault(id, source)
 
     def _open(self, stream: StreamDefinition, log: StreamLog) -> Source | None:
         if stream.changes_of is None:

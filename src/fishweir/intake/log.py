@@ -6,9 +6,9 @@ predictable, so processes append without locks and readers probe for one name. A
 numbers. A segment's metadata contain its number of rows and, if the source provides one, a JSON *cursor*: entries and
 progress are committed by the same link.
 
-The *list of segments* (`segments.list`) has a line for each committed segment: its first number, its rows and its seal
-(sealed.py). It is written after the link, so a segment that is not listed and cannot be read was never committed
-completely: it is set aside. A listed segment that is missing or damaged is an error only for readers of its entries.
+The *list of segments* (segment_list.py) has a line for each committed segment. It is written after the link, so a
+segment that is not listed and cannot be read was never committed completely: it is set aside. A listed segment that is
+missing or damaged is an error only for readers of its entries.
 
 Progress without entries (a file that yields no document) is a small file `<head>-<k>.cursor` next to the segments,
 committed in the same way. It takes no number, so an empty segment never blocks a name. A source whose cursors contain
@@ -31,11 +31,12 @@ from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import HomeError
+from fishweir.intake.arrivals import announce
+from fishweir.intake.segment_list import LIST, listed_line, parse_listed
 from fishweir.records import dataclass
 from fishweir.sealed import (
     Stamp,
     damaged,
-    digest,
     read_json,
     reading,
     seal_of,
@@ -51,8 +52,6 @@ if TYPE_CHECKING:  # looking up the head of a log does not need Arrow, which tak
     import pyarrow as pa
 
 logger = logging.getLogger("fishweir.home")
-
-LIST = "segments.list"
 
 AT_ONCE = 1 << 24
 """The size in bytes up to which a segment is written at once, which is faster than piece by piece."""
@@ -137,6 +136,7 @@ class StreamLog:
             temporary.unlink()
             _sync_folder(self.folder)
             self._list(first, table.num_rows, seal)
+        announce(self.folder)
         return range(first, first + table.num_rows)
 
     def read(self, after: int, upto: int) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -259,7 +259,7 @@ class StreamLog:
 
     def _list(self, first: int, rows: int, seal: str) -> None:
         with open(self.folder / LIST, "ab", buffering=0) as file:
-            write_all(file, _listed_line(first, rows, seal))
+            write_all(file, listed_line(first, rows, seal))
         self._listed[first] = rows, seal
 
     def _read_list(self) -> None:
@@ -323,49 +323,6 @@ class StreamLog:
 
     def _temporary(self) -> Path:
         return self.folder / f".{os.getpid()}-{uuid.uuid4().hex}.tmp"
-
-
-def listed_segments(folder: Path) -> tuple[dict[int, tuple[int, str]], int]:
-    """The content of the list of a log (rows and seal by first number), and the number of damaged lines."""
-    path = folder / LIST
-    if not path.exists():
-        return {}, 0
-    with reading(path):
-        lines = [parse_listed(line) for line in path.read_bytes().decode(errors="replace").splitlines()]
-    return {line[0]: line[1:] for line in lines if line is not None}, lines.count(None)
-
-
-def write_list(folder: Path, listed: dict[int, tuple[int, str]]) -> None:
-    """Rebuilds the list of a log."""
-    temporary = folder / f".{LIST}.tmp"
-    with writing(folder / LIST, temporary):
-        temporary.write_bytes(b"".join(_listed_line(first, *listed[first]) for first in sorted(listed)))
-        temporary.replace(folder / LIST)
-
-
-def segment_rows(path: Path) -> int:
-    """The number of entries of a segment; 0 if it cannot be read."""
-    import pyarrow as pa
-
-    try:
-        with reading(path):
-            return int(pa.ipc.open_file(pa.memory_map(str(path))).schema.metadata[b"rows"])
-    except HomeError:
-        return 0
-
-
-def _listed_line(first: int, rows: int, seal: str) -> bytes:
-    line = f"{first} {rows} {seal}"
-    return f"{line} {digest(line.encode())[:8]}\n".encode()
-
-
-def parse_listed(line: str) -> tuple[int, int, str] | None:
-    """A line of the list: first number, rows, seal; None if it is damaged."""
-    content, _, sum = line.rpartition(" ")
-    if digest(content.encode())[:8] != sum:
-        return None
-    first, rows, seal = content.split(" ")
-    return int(first), int(rows), seal
 
 
 @lru_cache(OPEN_SEGMENTS)

@@ -262,9 +262,9 @@ class MicroBatches:
         """
         now, found = self.clock(), math.inf
         done = commit.upto if commit.past else self.offsets | commit.offsets
-        for id in self.home.stream_ids():
-            log = open_log(self.home.streams, id)
-            if source in sources_of(log.stream):
+        for id, stream in self.home.logs.streams().items():
+            if source in sources_of(stream):
+                log = open_log(self.home.streams, id)
                 waits = log.head() > done.get(str(id), 0) or id in self.troubled
                 own = -math.inf if waits or log.stream.virtual else self.event_time.expected(id, log.stream, now)
                 found = min(found, max(own, commit.watermarks.get(str(id), -math.inf)))

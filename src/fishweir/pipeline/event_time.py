@@ -68,7 +68,7 @@ class EventTime:
 
     def watched(self, plan: Plan, published: Mapping[int, Published]) -> dict[int, StreamDefinition]:
         """The streams that joins read, and the input streams of these."""
-        streams = {id: open_log(self.home.streams, id).stream for id in self.home.stream_ids()}
+        streams = self.home.logs.streams()
         border = [id for id, stream in streams.items() if plan.keeps(sources_of(stream))]
         found: dict[int, StreamDefinition] = {}
         while border:

@@ -6,6 +6,7 @@ plan/             segments of the shared plan results/     results and commits b
 checkpoint/       Spark's checkpoint          delivery/    progress of deliveries
 state/            runs that joins retain      job.lock     held by the running job
 statistics.json   counted values              bell         wakes the job
+arrivals          streams with new entries
 """
 
 from __future__ import annotations
@@ -17,18 +18,21 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.errors import HomeError
+from fishweir.intake.arrivals import NAME as ARRIVALS
+from fishweir.intake.arrivals import announce_stream
 from fishweir.records import dataclass
 from fishweir.sealed import damaged, read_json, reading, write_json, writing
 
 if TYPE_CHECKING:
     from fishweir.intake.log import StreamLog
+    from fishweir.pipeline.log_heads import LogHeads
 
 __all__ = ["FORMAT", "Home", "open_log", "read_json", "write_json"]
 
@@ -68,6 +72,7 @@ class Home:
             self.id = self._identify()
             for folder in (self.plan, self.results, self.streams, self.delivery):
                 folder.mkdir(parents=True, exist_ok=True)
+            (self.path / ARRIVALS).touch()
         except OSError as error:
             raise HomeError(f"cannot use {self.path} as a home: {error}") from error
 
@@ -108,6 +113,13 @@ class Home:
             with writing(folder):
                 (folder / "log").mkdir(parents=True, exist_ok=True)
             write_json(folder / "stream.json", to_json(stream))
+            announce_stream(self.path / ARRIVALS, str(id))
+
+    @cached_property
+    def logs(self) -> LogHeads:
+        from fishweir.pipeline.log_heads import LogHeads  # late: it opens logs, and registering opens none
+
+        return LogHeads(self)
 
     def stream_ids(self) -> list[int]:
         with reading(self.streams):
