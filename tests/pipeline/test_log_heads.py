@@ -10,7 +10,7 @@ import pytest
 
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.intake import StreamLog, log_batch
-from fishweir.intake.arrivals import LONGEST, NAME, WIDTH, Arrivals, announce_stream
+from fishweir.intake.arrivals import LONGEST, NAME, Arrivals, announce_stream
 from fishweir.pipeline import log_heads
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.log_heads import LogHeads
@@ -77,7 +77,7 @@ def test_another_process_announces_too(home: Home, monkeypatch: pytest.MonkeyPat
     assert logs.heads() == {"1": 0, "2": 4}
 
 
-@pytest.mark.parametrize("harm", ["removed", "replaced", "shortened", "damaged"])
+@pytest.mark.parametrize("harm", ["removed", "replaced", "shortened", "damaged", "of another home"])
 def test_a_file_that_was_tampered_with_costs_a_look_but_loses_nothing(
     home: Home, monkeypatch: pytest.MonkeyPatch, harm: str
 ) -> None:
@@ -94,13 +94,15 @@ def test_a_file_that_was_tampered_with_costs_a_look_but_loses_nothing(
     elif harm == "shortened":
         os.truncate(place, 0)
     elif harm == "damaged":
-        place.write_bytes(b"\0" * 10 * WIDTH)
+        place.write_bytes(b"\0" * 100)
+    elif harm == "of another home":
+        announce_stream(place, "77")
     assert logs.heads() == {"1": 1, "2": 0}
 
 
 def test_a_long_file_is_replaced(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     place = home.path / NAME
-    place.write_bytes(b"          1\n" * (LONGEST // WIDTH + 1))
+    place.write_bytes(b"1\n" * (LONGEST // 2 + 1))
     arrivals = Arrivals(place)
     assert arrivals.next() is None
     arrivals.shorten()
@@ -117,10 +119,10 @@ def test_half_an_announcement_is_read_when_it_is_complete(home: Home) -> None:
     arrivals = Arrivals(place)
     arrivals.next()
     with place.open("ab", buffering=0) as file:
-        file.write(b"        ")
+        file.write(b"1")
         assert arrivals.next() == set()
-        file.write(b"  5\n")
-        assert arrivals.next() == {5}
+        file.write(b"5\n")
+        assert arrivals.next() == {15}
 
 
 def test_a_log_outside_a_home_announces_nothing(tmp_path: Path) -> None:

@@ -12,9 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 NAME = "arrivals"
-WIDTH = 12
-"""The number of bytes per arrival."""
-LONGEST = 1 << 20
+LONGEST, LONGEST_ID = 1 << 20, 20
 
 
 def announce(log: Path) -> None:
@@ -24,13 +22,17 @@ def announce(log: Path) -> None:
 
 
 def announce_stream(place: Path, id: str) -> None:
-    """Announces a stream. Has no effect if the file does not exist: a log need not be in a home."""
-    with suppress(OSError):
+    """Announces a stream. Has no effect if the file does not exist: a log need not be in a home. A file that cannot be
+    written is removed, so that readers no longer rely on it."""
+    try:
         file = os.open(place, os.O_WRONLY | os.O_APPEND)
         try:
-            os.write(file, f"{id:>{WIDTH - 1}}\n".encode())
+            os.write(file, f"{id}\n".encode())
         finally:
             os.close(file)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(place)
 
 
 class Arrivals:
@@ -43,23 +45,25 @@ class Arrivals:
     def next(self) -> set[int] | None:
         """The streams announced since the last call; None if some may be unknown, as at the first call."""
         try:
-            found = os.stat(self._place)
-        except OSError:
+            return self._next()
+        except (OSError, ValueError):  # the file is missing or damaged
             return None
+
+    def _next(self) -> set[int] | None:
+        found = os.stat(self._place)
         if found.st_ino != self._file or found.st_size < self._position:
-            self._file, self._position = found.st_ino, found.st_size - found.st_size % WIDTH
+            self._file, self._position = found.st_ino, found.st_size
             return None
-        if found.st_size - self._position < WIDTH:
+        if found.st_size == self._position:
             return set()
         with open(self._place, "rb") as file:
             file.seek(self._position)
             content = file.read(found.st_size - self._position)
-        whole = len(content) - len(content) % WIDTH
+        whole = content.rfind(b"\n") + 1
+        if len(content) - whole > LONGEST_ID:
+            raise ValueError("this is no id")
         self._position += whole
-        try:
-            return {int(id) for id in content[:whole].split()}
-        except ValueError:  # the file is damaged
-            return None
+        return {int(id) for id in content[:whole].splitlines()}
 
     def shorten(self) -> None:
         """Replaces a file that has become long."""

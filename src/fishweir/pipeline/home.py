@@ -108,7 +108,7 @@ class Home:
         return self.streams.exists() and any(self.streams.iterdir())
 
     def add_stream(self, id: int, stream: StreamDefinition) -> None:
-        if not os.path.exists(f"{self.streams}/{id}/stream.json"):  # called very often: strings are faster than paths
+        if not self.has_stream(id):
             folder = self.streams / str(id)
             with writing(folder):
                 (folder / "log").mkdir(parents=True, exist_ok=True)
@@ -120,6 +120,9 @@ class Home:
         from fishweir.pipeline.log_heads import LogHeads  # late: it opens logs, and registering opens none
 
         return LogHeads(self)
+
+    def has_stream(self, id: int) -> bool:
+        return os.path.exists(f"{self.streams}/{id}/stream.json")  # called very often: strings are faster than paths
 
     def stream_ids(self) -> list[int]:
         with reading(self.streams):

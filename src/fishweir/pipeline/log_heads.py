@@ -45,7 +45,7 @@ class LogHeads:
 
     def _update(self) -> None:
         arrived, now = self._arrivals.next(), time.monotonic()
-        if arrived is None or now >= self._look_at:
+        if arrived is None or now >= self._look_at or not all(map(self._home.has_stream, arrived)):
             self._take(self._home.stream_ids(), {}, {})
             took = time.monotonic() - now
             self._look_at = now + max(LOOK_EVERY, took / SHARE)
