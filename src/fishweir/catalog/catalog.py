@@ -209,6 +209,17 @@ class Catalog:
                 before = connection.scalar("select replaces from queries where number = :number", number=before)
         return replace(self._query(row), numbers=tuple(numbers))
 
+    def queries_named(self, names: Sequence[str]) -> dict[str, Query]:
+        """The same as `query`, for many names; without those that never existed."""
+        found: dict[str, Query] = {}
+        with self.database.connect() as connection:
+            select = f"select *, {connection.whole('queries')} from queries where name in :names and dropped is null"
+            for some in chunks(names):
+                rows = connection.execute(select, names=list(some))
+                found |= {row.name: self._query(row) for row in rows if row.replaces is None}
+        others = {name: self.query(name) for name in names if name not in found}
+        return found | {name: query for name, query in others.items() if query is not None}
+
     def queries_by_number(self, numbers: Sequence[int]) -> dict[int, Query]:
         found: dict[int, Query] = {}
         with self.database.connect() as connection:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,20 @@ from fishweir.algebra.alternatives import parts, steps_of
 from fishweir.algebra.construct import element_text
 from fishweir.algebra.documents import tuple_to_document
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, Source, StreamDefinition, VariableOutput, sources_of
+from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, Source, StreamDefinition, VariableOutput
 from fishweir.algebra.output_streams import keeps_items
 from fishweir.algebra.returns import ReturnOutput
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.stylesheet_pool import applying
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
-from fishweir.engine.absences import Absences, DocumentKey, first_documents, second_sources
+from fishweir.engine.absences import Absences, first_documents
+from fishweir.engine.published_streams import (
+    Progress,
+    PublishedStream,
+    PublishedStreams,
+    second_sources,
+    unless_of,
+)
 from fishweir.errors import QueryError
 from fishweir.intake import StreamLog, log_batch
 from fishweir.intake.schema import column_name
@@ -57,6 +65,9 @@ class Target:
     absences: Absences | None = None
     """The waiting documents of `NOT FOLLOWED BY`, which passes them on."""
 
+    def reads(self, commit: Commit) -> bool:
+        return self.position < commit.batch and self.since <= commit.version
+
 
 class Materializer:
     def __init__(
@@ -71,7 +82,12 @@ class Materializer:
         self.targets: dict[int, Target] = {}
         self.reached: Callable[[Source, Commit], float] = lambda source, commit: -math.inf
         """The time before which no more documents of a source are expected, as known to the job."""
-        self.version = -1
+        self._streams: PublishedStreams | None = None
+        self._version = -1
+        self._targets_of: dict[int, list[int]] = {}
+        """By query number, the streams that its results go to, or that wait for them."""
+        self._wanted = np.empty(0, np.int64)
+        """The numbers of these queries."""
         self._done = home.delivery / "materialized.json"
         """The progress of each stream, so that micro-batches without items for it are not read again."""
 
@@ -79,29 +95,33 @@ class Materializer:
         """Appends the committed results that are not materialized yet, and returns the number of entries."""
         self._refresh()
         count = sum(self._publish(commit) for commit in self._commits())
-        return count + sum(self._pass_on(target) for target in self.targets.values() if target.absences)
+        waiting = [target for target in self.targets.values() if target.absences and target.absences.ends]
+        if waiting:
+            reached = lru_cache(maxsize=None)(self._reached)
+            count += sum(self._pass_on(target, reached) for target in waiting)
+        return count
 
     def waiting(self) -> bool:
         self._refresh()
         return bool(self._commits())
 
-    def published(self) -> dict[int, Published]:
+    def published(self) -> Mapping[int, Published]:
         """The streams of published results with their progress and inputs. Called by the job in its own thread."""
-        streams, targets = self.catalog.streams(), self.targets
-        found = {}
-        for id, stream in streams.values():
-            if stream.virtual is None:
-                continue
-            query = self.catalog.query(stream.virtual)
-            read = set() if query is None else set(query.shape.sources)
-            if id in targets and (absences := targets[id].absences):
-                read |= set(absences.sources)
-            inputs = tuple(other for other, one in streams.values() if read.intersection(sources_of(one)))
-            found[id] = Published(self._settled(targets[id]) if id in targets else -1, inputs)
-        return found
+        targets = self.targets
 
-    def _settled(self, target: Target) -> int:
-        return self.table.settled(target.numbers, target.position).batch
+        def settled(id: int) -> int:
+            return self._settled(targets[id]).batch if id in targets else -1
+
+        return Progress(self._current_streams(), settled)
+
+    def _current_streams(self) -> PublishedStreams:
+        version, known = self.catalog.version(), self._streams
+        if known is None or known.version != version:
+            known = self._streams = PublishedStreams(self.catalog, version)
+        return known
+
+    def _settled(self, target: Target) -> Commit:
+        return self.table.settled(target.numbers, target.position)
 
     def _commits(self) -> list[Commit]:
         if not self.targets:
@@ -110,39 +130,49 @@ class Materializer:
 
     def _refresh(self) -> None:
         """Updates the targets: feeds may have been registered, replaced or dropped."""
-        version = self.catalog.version()
-        if version == self.version:
+        streams = self._current_streams()
+        if streams.version == self._version:
             return
-        self.version = version
-        added, done = self.catalog.stream_versions(), read_json(self._done, {}, rebuilt="reading the results again")
+        self._version = streams.version
+        added, done = self.catalog.stream_versions(), self._positions()
         before, self.targets = self.targets, {}
-        for id, stream in self.catalog.streams().values():
-            if stream.virtual is None:
-                continue
-            query = self.catalog.query(stream.virtual)
-            numbers = frozenset(query.numbers if query else ())
-            own = query.shape if query and stream.virtual == stream.name else None
+        for id, one in streams.by_id.items():
+            numbers = frozenset(one.query.numbers if one.query else ())
             if id in before:
                 self.targets[id] = before[id]
-                self._follow(before[id], numbers, own)
+                self._follow(before[id], numbers, one.own)
                 continue
-            self.home.add_stream(id, stream)
+            self.home.add_stream(id, one.stream)
             log = open_log(self.home.streams, id)
             appended = log.newest(CURSOR)
-            position = max(-1 if appended is None else appended, done.get(str(id), -1))
-            absences = self._absences(own, log)
+            position = max(-1 if appended is None else appended, done.get(id, -1))
+            absences = self._absences(one, log)
             if absences is not None:
-                position = done.get(str(id), -1)
-            self.targets[id] = Target(log, transform_of(stream), numbers, added[id], position, absences=absences)
-            self._follow(self.targets[id], numbers, own)
+                position = done.get(id, -1)
+            self.targets[id] = Target(log, transform_of(one.stream), numbers, added[id], position, absences=absences)
+            self._follow(self.targets[id], numbers, one.own)
+        self._targets_of = {}
+        for id, target in self.targets.items():
+            for number in target.numbers | (target.absences.matches if target.absences else frozenset()):
+                self._targets_of.setdefault(number, []).append(id)
+        self._wanted = np.array(sorted(self._targets_of), np.int64)
 
-    def _absences(self, own: Shape | Selection | None, log: StreamLog) -> Absences | None:
-        if not isinstance(own, Shape) or own.unless is None:
+    def _positions(self) -> dict[int, int]:
+        """The saved progress by stream."""
+        done = read_json(self._done, {}, rebuilt="reading the results again")
+        return {id: int(position) for position, ids in done.get("positions", {}).items() for id in ids}
+
+    def _save_positions(self) -> None:
+        positions: dict[int, list[int]] = defaultdict(list)
+        for id, target in self.targets.items():
+            positions[_done(target)].append(id)
+        write_json(self._done, {"positions": positions})
+
+    def _absences(self, one: PublishedStream, log: StreamLog) -> Absences | None:
+        if one.own is None or one.matches is None or (unless := unless_of(one.own)) is None:
             return None
-        matches = self.catalog.query(own.unless.query)
-        assert matches is not None, "it is dropped with the query that needs it"
         decided = (-1, -math.inf) if (until := log.newest(UNTIL)) is None else (log.newest(CURSOR), until)
-        return Absences(own.unless, second_sources(matches.shape), frozenset(matches.numbers), decided)
+        return Absences(unless, second_sources(one.matches.shape), frozenset(one.matches.numbers), decided)
 
     def _follow(self, target: Target, numbers: frozenset[int], own: Shape | Selection | None) -> None:
         """Updates a target after its query may have changed."""
@@ -153,49 +183,61 @@ class Materializer:
             target.transform = str.encode if outputs_elements(own) else wrapped
 
     def _publish(self, commit: Commit) -> int:
-        due = {id: target for id, target in self.targets.items() if target.position < commit.batch}
-        reading = [target for target in due.values() if target.since <= commit.version and commit.matches]
-        if commit.completes >= 0:
-            reading = []  # if results are completed later, published ones have all patterns
-        for target in reading:
-            if target.absences:
-                self._wait(target, target.absences, commit)
-        reading = [target for target in reading if not target.absences]
-        numbers = frozenset().union(*(target.numbers for target in reading))
-        found: dict[int, list[Result]] = defaultdict(list)
-        if numbers:
-            with self.reader.spent.counting(commit.batch, commit.documents, published=True):
-                for number, result in self.reader.read(self.table, commit, np.array(sorted(numbers), dtype=np.int64)):
-                    found[number].append(result)
+        """Appends the results of a micro-batch, looking only at the streams whose queries have any."""
         count = 0
-        for target in reading:
+        if commit.matches and commit.completes < 0:  # if results are completed later, published ones have all patterns
+            fired = self.reader.fired(self.table, commit, self._wanted)
+            ids = sorted({id for number in fired.tolist() for id in self._targets_of[number]})
+            targets = [target for id in ids if (target := self.targets[id]).reads(commit)]
+            self._wait([target for target in targets if target.absences], commit)
+            count = self._append([target for target in targets if not target.absences], commit)
+        for target in self.targets.values():
+            target.position = max(target.position, commit.batch)
+        self._save_positions()
+        return count
+
+    def _append(self, targets: Sequence[Target], commit: Commit) -> int:
+        if not targets:
+            return 0
+        numbers = np.array(sorted({number for target in targets for number in target.numbers}), np.int64)
+        found: dict[int, list[Result]] = defaultdict(list)
+        with self.reader.spent.counting(commit.batch, commit.documents, published=True):
+            for number, result in self.reader.read(self.table, commit, numbers):
+                found[number].append(result)
+        count = 0
+        for target in targets:
             results = [result for number in sorted(target.numbers) for result in found.get(number, ())]
             if results:
                 append(self.home, target, results, commit.batch, self.clock())
                 count += len(results)
-        for target in due.values():
-            target.position = commit.batch
-        write_json(self._done, {str(id): _done(target) for id, target in self.targets.items()})
         return count
 
-    def _wait(self, target: Target, absences: Absences, commit: Commit) -> None:
-        found, matched = (list(self._first_documents(commit, some)) for some in (target.numbers, absences.matches))
-        absences.add(commit.batch, found, (place for place, _ in matched))
+    def _wait(self, targets: Sequence[Target], commit: Commit) -> None:
+        """Adds the findings of a micro-batch to the absences that wait for them."""
+        pairs = [(target, target.absences) for target in targets if target.absences]
+        wanted = {number for target, absences in pairs for number in target.numbers | absences.matches}
+        if not wanted:
+            return
+        expansion = self.reader.expansion(self.table, commit)
+        documents = first_documents(self.table.rows(commit), expansion, np.array(sorted(wanted), np.int64))
+        for target, absences in pairs:
+            found, matched = (
+                [one for number in sorted(numbers) for one in documents.get(number, ())]
+                for numbers in (target.numbers, absences.matches)
+            )
+            absences.add(commit.batch, found, (place for place, _ in matched))
 
-    def _first_documents(self, commit: Commit, queries: frozenset[int]) -> Iterator[tuple[DocumentKey, float]]:
-        """The documents of the first side in the results of some queries, with the times of the results."""
-        wanted = np.array(sorted(queries), np.int64)
-        if not self.reader.may_have(self.table, commit, wanted):
-            return iter(())
-        return first_documents(self.table.rows(commit), self.reader.expansion(self.table, commit), wanted)
+    def _reached(self, source: Source, batch: int) -> float:
+        return self.reached(source, self.table.of_batch(batch))
 
-    def _pass_on(self, target: Target) -> int:
-        """Appends the documents whose window ended without a match, dated by its end."""
+    def _pass_on(self, target: Target, reached_by: Callable[[Source, int], float]) -> int:
+        """Appends the documents whose window ended without a match, dated by its end. `reached_by` is the time before
+        which no more documents of a source are expected after a micro-batch."""
         absences = target.absences
-        if not absences or not absences.ends or target.position < 0:
+        if not absences or target.position < 0:
             return 0
-        commit = self.table.settled(target.numbers, target.position)
-        reached = min(self.reached(source, commit) for source in absences.sources)
+        settled = self._settled(target).batch
+        reached = min(reached_by(source, settled) for source in absences.sources)
         if self.table.newest().batch != target.position:
             return 0  # the job is ahead: there may be unread matches
         due = absences.due(reached)
