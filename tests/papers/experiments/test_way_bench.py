@@ -18,6 +18,7 @@ from fishweir.papers.way import (
     registration,
     results,
     start,
+    streams,
     work,
 )
 from fishweir.papers.way import part as part_module
@@ -84,6 +85,14 @@ def test_growth_and_latency(spark, tmp_path: Path) -> None:  # type: ignore[no-u
     assert value["at half load, publish to callback, p99", "Fishweir"] > 0
     assert value["document to answer, median", "SQLite R*Tree"] > 0
     assert len(taken.targets) == 9
+
+
+def test_many_streams(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    sizes = {"streams": streams.Sizes(counts=(3,), rounds=1, idle=0.1)}
+    outcome = run(streams.PART, tmp_path, Setting(session=spark, sizes=sizes), Console(quiet=True))
+    assert [(figure.of, figure.count) for figure in outcome.figures] == [("streams", 3), ("NOT FOLLOWED BY", 3)]
+    assert all(figure.processor_ms_a_batch > 0 for figure in outcome.figures)
+    assert len(outcome.targets) == 4
 
 
 def test_start(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

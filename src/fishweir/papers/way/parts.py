@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fishweir.papers.way import documents, growth, join_documents, latency, registration, results, start
+from fishweir.papers.way import documents, growth, join_documents, latency, registration, results, start, streams
 from fishweir.papers.way.part import Part
 
 PARTS: tuple[Part, ...] = (
@@ -10,6 +10,7 @@ PARTS: tuple[Part, ...] = (
     *documents.PARTS,
     *join_documents.PARTS,
     *growth.PARTS,
+    streams.PART,
     results.PART,
     registration.PART,
     start.PART,
