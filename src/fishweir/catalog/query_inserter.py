@@ -7,6 +7,7 @@ is skipped; a different definition under an existing name is an error.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count, repeat
 from json.encoder import encode_basestring_ascii
@@ -277,6 +278,6 @@ def _column_json(column: Sequence[Constant]) -> list[str]:
     kinds = set(map(type, column))
     if kinds == {str}:
         return list(map(encode_basestring_ascii, column))  # type: ignore[arg-type]
-    if kinds == {float} and all(value - value == 0 for value in column):  # type: ignore[operator]
+    if kinds == {float} and all(map(math.isfinite, column)):  # type: ignore[arg-type]
         return list(map(float.__repr__, column))  # type: ignore[arg-type]
     return list(map(json.dumps, column))
