@@ -70,7 +70,11 @@ def read_all(read: Reader, literals: Sequence[str]) -> list[Constant | None]:
         numbers: list[Constant | None] = list(map(float, literals))
         if all(map(math.isfinite, numbers)):  # type: ignore[arg-type]
             return numbers
-    return list(map(read, literals))
+    distinct = set(literals)
+    if 2 * len(distinct) > len(literals):
+        return list(map(read, literals))
+    found = {literal: read(literal) for literal in distinct}
+    return [found[literal] for literal in literals]
 
 
 @dataclass(frozen=True, slots=True)
