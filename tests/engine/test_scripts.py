@@ -11,17 +11,18 @@ from fishweir import testing
 from fishweir.algebra.path_queries import own_shape
 from fishweir.engine.weir import Weir
 from fishweir.errors import QueryError
+from fishweir.languages import series
 from fishweir.languages.bulk import render_rows
 from fishweir.papers.way.registered import LANGUAGES, SETUP
 
-COUNT = 70
+COUNT = 110
 SEPARATORS = (";\n", ";", " -- it's; a comment\n;\n", ";;\n\n", " <!-- ; --> ;")
 
 
 def statements(template: str, row: Any) -> list[str]:
     found = list(render_rows(template, [{"name": f"n{i}", **row(i)} for i in range(COUNT)]))
     found[3] = found[3].replace("create", "CREATE ", 1)
-    found[50] = found[50].replace(" ", "  ")
+    found[90] = found[90].replace(" ", "  ")
     return found
 
 
@@ -30,8 +31,13 @@ def registered(weir: Weir) -> list[tuple[Any, ...]]:
     return [(q.name, q.text, *own_shape(q.shape, q.constants), q.schedule) for q in queries if q is not None]
 
 
+@pytest.mark.parametrize("most", [20_000, 33])
 @pytest.mark.parametrize(("template", "row"), [(template, row) for _, template, row in LANGUAGES])
-def test_a_script_equals_its_statements(tmp_path: Path, template: str, row: Any) -> None:
+def test_a_script_equals_its_statements(
+    tmp_path: Path, template: str, row: Any, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script with more than `most` statements is read in several parts."""
+    monkeypatch.setattr(series, "MOST", most)
     texts = statements(template, row)
     script = "".join(text + SEPARATORS[i % len(SEPARATORS)] for i, text in enumerate(texts))
     with testing.open(tmp_path / "one") as one, testing.open(tmp_path / "other") as other:

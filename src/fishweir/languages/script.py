@@ -17,7 +17,7 @@ from fishweir.algebra.nodes import CreateStream, DropQueries, DropQuery, Stateme
 from fishweir.algebra.uniform_queries import UniformQueries
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
 from fishweir.languages.parsed import AnyParsed, ParsedQuery, all_items, split_distinct, to_statement
-from fishweir.languages.runs import Streak
+from fishweir.languages.series import Streak
 from fishweir.languages.skeleton import SkeletonCache
 from fishweir.languages.statement_text import Rejected, StatementText, split_script
 from fishweir.languages.subscriptions import SHARED
@@ -209,17 +209,17 @@ def parse_script(text: str, now: float | None = None, cache: SkeletonCache | Non
 
 def parse_for_storage(text: str, now: float, cache: SkeletonCache | None = None) -> list[Statement | UniformQueries]:
     """The same as `parse_script`, but many consecutive queries that differ only in names and constants are read
-    together (runs.py), and queries that are a single path have it as a constant (algebra/path_queries.py)."""
+    together (series.py), and queries that are a single path have it as a constant (algebra/path_queries.py)."""
     reader = _Reader(now, _CACHE if cache is None else cache, paths=text.count(";") >= FEWEST_PATHS)
     found: list[Statement | UniformQueries] = []
     pieces, streak = split_script(text), Streak()
     for piece in pieces:
         found += (some := reader.read(piece))
         if streak.is_long_with(some[-1], piece.start):
-            runs = streak.runs(piece, reader.cache)
-            if runs:
-                found[-streak.count :] = [queries for queries, _ in runs]
-                pieces.position = runs[-1][1]
+            series = streak.series(piece, reader.cache)
+            if series:
+                found[-streak.count :] = [queries for queries, _ in series]
+                pieces.position = series[-1][1]
     return found
 
 

@@ -1,8 +1,8 @@
-"""Runs: consecutive statements of a script that differ only in names and constants, read together.
+"""Series: consecutive statements of a script that differ only in names and constants, read together.
 
-In: a script, and the first statements of a run, parsed one by one. Out: the queries of the run as columns
+In: a script, and the first statements of a series, parsed one by one. Out: the queries of the series as columns
 (algebra/uniform_queries.py). The skeleton of a statement (skeleton.py) becomes a pattern for statements with the same
-skeleton and the same structural literals, so a run is read with one search. It ends before the first statement that
+skeleton and the same structural literals, so a series is read with one search. It ends before the first statement that
 the pattern does not match or that has an invalid constant. This statement is then parsed like any other.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from fishweir.languages.skeleton import KINDS, NO_KEYWORD, Reader, SkeletonCache
 from fishweir.languages.statement_text import StatementText
 
 LEAST = 32
-"""The number of consecutive statements of one shape after which the others are read as a run."""
+"""The number of consecutive statements of one shape after which the others are read as a series."""
 MOST = 20_000
 """The maximum number of statements that are read at once."""
 _MARKS = re.compile(r"[;\"'“”#]|--")
@@ -33,7 +34,7 @@ Columns = Sequence[Sequence[str]]
 
 
 class Form(NamedTuple):
-    """What the statements of a run have in common."""
+    """What the statements of a series have in common."""
 
     pattern: str
     """Matches one statement; its groups are the name, if any, and what the constants are read from."""
@@ -55,7 +56,7 @@ class Streak:
         self._first: CreateQuery | CreateFeed | None = None
 
     def is_long_with(self, statement: Statement, start: int) -> bool:
-        """Adds a statement, which starts at this offset; whether the streak may now become a run."""
+        """Adds a statement, which starts at this offset; whether the streak may now become a series."""
         shape: object = None
         if isinstance(statement, CreateQuery):
             shape = statement.shape
@@ -67,17 +68,17 @@ class Streak:
         self.count += 1
         return self.count == self._least and shape is not None
 
-    def runs(self, last: StatementText, cache: SkeletonCache) -> list[tuple[UniformQueries, int]]:
+    def series(self, last: StatementText, cache: SkeletonCache) -> list[tuple[UniformQueries, int]]:
         """The queries from the start of the streak on, in chunks, each with the offset of its end; none unless the
         whole streak has the form of its last statement. The streak is over.
         """
-        found = list(self._runs(last, cache))
+        found = list(self._series(last, cache))
         self._shape = None
         if not found:
             self._least *= 2
         return found
 
-    def _runs(self, last: StatementText, cache: SkeletonCache) -> Iterator[tuple[UniformQueries, int]]:
+    def _series(self, last: StatementText, cache: SkeletonCache) -> Iterator[tuple[UniformQueries, int]]:
         form = _form(self._shape, last.text, cache)
         if form is None or self._first is None:
             return
@@ -97,6 +98,7 @@ class Streak:
             breaks = [script.count("\n", *between) for between in pairwise([counted, *starts])]
             lines = list(accumulate(breaks, initial=line))[1:]
             end = found[size - 1].end()
+            first = replace(first, name=names[0], text=columns[0][0], constants=constants[0], line=lines[0])
             yield UniformQueries(first, names[:size], columns[0][:size], constants[:size], lines), end
             if size < MOST:
                 return

@@ -1,4 +1,4 @@
-"""Statements that are read together as a run are the same as those that are parsed one by one."""
+"""Statements that are read together as a series are the same as those that are parsed one by one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fishweir.algebra.nodes import CreateQuery, Statement
 from fishweir.algebra.path_queries import own_query
 from fishweir.algebra.uniform_queries import UniformQueries
 from fishweir.errors import QueryError
-from fishweir.languages import runs, script
+from fishweir.languages import script, series
 from fishweir.languages.bulk import render_rows
 from fishweir.languages.script import parse_for_storage, parse_script
 from fishweir.languages.skeleton import SkeletonCache
@@ -27,9 +27,9 @@ HEADS = ("create query q{} as ", "CREATE  Query q{}\nAS ", 'create query "q {}" 
 
 
 @pytest.fixture(autouse=True)
-def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "LEAST", 2)
-    monkeypatch.setattr(runs, "MOST", 3)
+def short_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(series, "LEAST", 2)
+    monkeypatch.setattr(series, "MOST", 3)
     monkeypatch.setattr(script, "FEWEST_PATHS", 0)
 
 
@@ -43,6 +43,7 @@ def stored(text: str, cache: SkeletonCache) -> list[Statement] | str:
 def each(found: list[Statement | UniformQueries]) -> Iterator[Statement]:
     for some in found:
         if isinstance(some, UniformQueries):
+            assert some.first == some.one(0)
             yield from (own_query(some.one(place)) for place in range(len(some)))
         else:
             yield own_query(to_query(some)) if isinstance(some, (CreateQuery, CreateFeed)) else some
@@ -90,7 +91,7 @@ MORE = (
 @example("create query a as select x from R where x > 5;" * 3 + "create query a as select x from R where x > 50;")
 @example("create stream s;" * 3 + "create or replace feed f from s;" * 3 + "create feed f from s;" * 3)
 @example("create feed ' f ' from s where [t contains 'x'];" * 4)
-def test_a_run_equals_its_statements(text: str) -> None:
+def test_a_series_equals_its_statements(text: str) -> None:
     assert stored(text, SkeletonCache()) == parsed(text)
 
 
@@ -105,8 +106,10 @@ def test_paths_equal_their_statements() -> None:
 
 @pytest.mark.parametrize(("template", "row"), [(template, row) for _, template, row in LANGUAGES])
 @pytest.mark.parametrize("separator", [";\n", " ;\n\n-- it's;\n"])
-def test_scripts_of_every_language_are_read_as_runs(template, row, separator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "MOST", 50)
+def test_scripts_of_every_language_are_read_as_series(
+    template, row, separator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(series, "MOST", 50)
     texts = list(render_rows(template, [{"name": f"n{i}", **row(i)} for i in range(100)]))
     found = parse_for_storage(separator.join(texts), 0.0, SkeletonCache())
     assert [len(some) for some in found if isinstance(some, UniformQueries)] == [50, 50]
@@ -121,7 +124,7 @@ def test_heads_may_differ_in_case_and_space() -> None:
     assert stored(text, SkeletonCache()) == parsed(text)
 
 
-def test_a_statement_with_other_clauses_ends_a_run() -> None:
+def test_a_statement_with_other_clauses_ends_a_series() -> None:
     plain, other = "create query q as S/a/b[c = 'x'];\n", "create query q as S/a/b every 5 s;\n"
     text = plain * 4 + other * 4 + "select x from R;\n" + plain * 2
     found = parse_for_storage(text, 0.0, SkeletonCache())
