@@ -19,6 +19,11 @@ COUNT = 110
 SEPARATORS = (";\n", ";", " -- it's; a comment\n;\n", ";;\n\n", " <!-- ; --> ;")
 
 
+@pytest.fixture(autouse=True)
+def short_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(series, "LEAST", 32)
+
+
 def statements(template: str, row: Any) -> list[str]:
     found = list(render_rows(template, [{"name": f"n{i}", **row(i)} for i in range(COUNT)]))
     found[3] = found[3].replace("create", "CREATE ", 1)

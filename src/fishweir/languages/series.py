@@ -22,8 +22,9 @@ from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquot
 from fishweir.languages.skeleton import KINDS, NO_KEYWORD, Reader, SkeletonCache, SplitStatement, read_all
 from fishweir.languages.statement_text import StatementText
 
-LEAST = 32
-"""The number of consecutive statements of one shape after which the others are read as a series."""
+LEAST = 100
+"""The number of consecutive statements of one shape after which they are read as a series. Compiling the pattern takes
+as long as reading about fifty statements."""
 MOST = 20_000
 """The maximum number of statements that are read at once."""
 _MARKS = re.compile(r"[;\"'“”#]|--")
