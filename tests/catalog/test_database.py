@@ -53,6 +53,23 @@ def test_a_transaction_is_all_or_nothing(database: Database) -> None:
     )
 
 
+@pytest.mark.parametrize("count", [0, 1, 499, 500, 2_001])
+def test_columns_are_inserted_as_rows(database: Database, count: int) -> None:
+    columns = {
+        "number": range(count),
+        "name": [f"it's {i}" for i in range(count)],
+        "every": [i / 4 for i in range(count)],
+    }
+    same = {"unnamed": True, "shape": 1, "constants": "[?]", "text": "", "expire": None, "paused": False}
+    same |= {"published": False, "added": 2**62}
+    with database.begin() as connection:
+        connection.insert_tuples("shapes", ("id", "shape", "normal_form", "signature"), [(1, "a", "b", "c")])
+        connection.insert_columns("queries", columns, same)
+        whole = connection.whole("queries")
+        rows = list(connection.execute(f"select number, name, every, {', '.join(same)}, {whole} from queries"))
+    assert rows == [(i, f"it's {i}", i / 4, 1, 1, "[?]", "", None, 0, 0, 2**62, 1) for i in range(count)]
+
+
 def test_statement_errors_are_not_reported_as_file_errors(database: Database) -> None:
     with database.begin() as connection:
         connection.insert("facts", name="a", value="1")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import singledispatch
+from operator import itemgetter
 from typing import Any
 
 from fishweir.algebra.alternatives import to_alternatives, to_join_alternatives
@@ -95,9 +96,12 @@ def constants_of(normal: AnyNormal, constants: tuple[Constant, ...]) -> list[Con
 
 def constants_in_order(normal: AnyNormal) -> Callable[[tuple[Constant, ...]], Sequence[Constant]]:
     """`constants_of` for many queries of a shape: most already have their constants in the order of the template."""
-    if normal.slots == tuple(range(len(normal.slots))):
-        size = len(normal.slots)
+    slots = normal.slots
+    if slots == tuple(range(len(slots))):
+        size = len(slots)
         return lambda constants: constants[:size]
+    if len(slots) > 1 and all(isinstance(place, int) and place >= 0 for place in slots):
+        return itemgetter(*slots)
     return lambda constants: constants_of(normal, constants)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -46,14 +46,23 @@ def uniform(statements: Sequence[CreateQuery]) -> UniformQueries:
     )
 
 
-def group_uniform(statements: Iterator[CreateQuery], most: int) -> Iterator[UniformQueries]:
-    """Groups consecutive uniform statements, in order. Statements of one shape have the same shape object."""
+def group_uniform(given: Iterable[CreateQuery | UniformQueries], most: int) -> Iterator[UniformQueries]:
+    """Groups consecutive uniform statements, in order; keeps groups. Statements of one shape have the same shape
+    object.
+    """
+    statements = iter(given)
     while some := list(islice(statements, most)):
-        start = 0
-        for end in range(1, len(some) + 1):
-            if end == len(some) or not _are_uniform(some[start], some[end]):
-                yield uniform(some[start:end])
-                start = end
+        group: list[CreateQuery] = []
+        for one in some:
+            if group and (isinstance(one, UniformQueries) or not _are_uniform(group[0], one)):
+                yield uniform(group)
+                group = []
+            if isinstance(one, UniformQueries):
+                yield one
+            else:
+                group.append(one)
+        if group:
+            yield uniform(group)
 
 
 def _are_uniform(one: CreateQuery, other: CreateQuery) -> bool:

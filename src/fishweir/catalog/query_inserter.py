@@ -7,7 +7,8 @@ is skipped; a different definition under an existing name is an error.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count, repeat
 from json.encoder import encode_basestring_ascii
 from operator import itemgetter
@@ -31,6 +32,8 @@ COLUMNS = (
     "publication", "published", "replaces", "added", "dropped",
 )  # fmt: skip
 _ROW = itemgetter(*COLUMNS)
+MANY = 100
+"""The minimum number of queries of one shape that are inserted as columns."""
 SHAPE_COLUMNS = ("id", "shape", "normal_form", "signature")
 
 
@@ -100,7 +103,11 @@ class QueryInserter:
             has_started = (one.first.schedule.start or 0.0) <= self.subscribers.now
             number = self._number + 1
             actions += self._actions(one, change)
-            rows += self._rows(one, unnamed, number, change if has_started else None)
+            columns, same = self._columns(one, unnamed, number, change if has_started else None)
+            if len(one) < MANY:
+                rows += _rows(columns, same, len(one))
+            else:
+                self.connection.insert_columns("queries", columns, same)
             if has_started:
                 added.append(InsertedQueries(change, number, stored_shape(one.first), one.constants))
             self._number += len(one)
@@ -110,7 +117,10 @@ class QueryInserter:
         if self.on_added is not None:
             self.on_added(added)
 
-    def _rows(self, some: UniformQueries, unnamed: bool, number: int, change: int | None) -> Iterable[tuple[Any, ...]]:
+    def _columns(
+        self, some: UniformQueries, unnamed: bool, number: int, change: int | None
+    ) -> tuple[dict[str, Sequence[Any]], dict[str, Any]]:
+        """The columns in which the queries differ, and the values that they share."""
         first, schedule, size = some.first, some.first.schedule, len(some)
         columns: dict[str, Sequence[Any]] = {
             "number": range(number, number + size),
@@ -137,9 +147,7 @@ class QueryInserter:
             "added": NOT_YET,
             "dropped": None,
         }
-        if size == 1:
-            return [_ROW(same | {name: column[0] for name, column in columns.items()})]
-        return zip(*(columns.get(name) or repeat(same[name], size) for name in COLUMNS), strict=True)
+        return columns, {name: value for name, value in same.items() if name not in columns}
 
     def _actions(self, some: UniformQueries, change: int) -> list[dict[str, Any]]:
         """The subscriptions for the actions of the queries. A query that replaces another keeps that one's actions."""
@@ -252,6 +260,12 @@ def _normal_form_and_signature(shape: AnyShape) -> tuple[str, str]:
     return " or ".join(str(template) for template in templates), " or ".join(signatures)
 
 
+def _rows(columns: Mapping[str, Sequence[Any]], same: dict[str, Any], size: int) -> Iterable[tuple[Any, ...]]:
+    if size == 1:
+        return [_ROW(same | {name: column[0] for name, column in columns.items()})]
+    return zip(*(columns.get(name) or repeat(same[name], size) for name in COLUMNS), strict=True)
+
+
 def constants_json(constants: Sequence[tuple[Constant, ...]]) -> list[str]:
     """The constants of each query as JSON, formatted as by `json.dumps`."""
     if len({len(row) for row in constants}) > 1:
@@ -264,6 +278,6 @@ def _column_json(column: Sequence[Constant]) -> list[str]:
     kinds = set(map(type, column))
     if kinds == {str}:
         return list(map(encode_basestring_ascii, column))  # type: ignore[arg-type]
-    if kinds == {float} and all(value - value == 0 for value in column):  # type: ignore[operator]
+    if kinds == {float} and all(map(math.isfinite, column)):  # type: ignore[arg-type]
         return list(map(float.__repr__, column))  # type: ignore[arg-type]
     return list(map(json.dumps, column))

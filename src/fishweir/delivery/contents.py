@@ -7,11 +7,10 @@ thousand subscribers of a feed, results are read and converted to text once.
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
@@ -21,6 +20,7 @@ import numpy as np
 
 from fishweir.delivery.routing import Routing
 from fishweir.evaluate.arrays import Ints, expand
+from fishweir.garbage import no_collection
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.result import Result, json_texts
 from fishweir.pipeline.result_batch import ResultBatch
@@ -114,20 +114,6 @@ class Content:
         return list(dict.fromkeys(chain.from_iterable(part.names for part in self.parts)))
 
 
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Suspends garbage collection while many objects are created: none of them is garbage, and scanning them takes
-    longer than creating them.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 class _Read:
     """The results of some queries in a micro-batch, in order, with an index by query. Results with columns as output
     are constructed on access: those that are sent as text are never objects.
@@ -174,7 +160,7 @@ class _Read:
 
     @cached_property
     def results(self) -> list[Result]:
-        with self._counting(), _no_collection():
+        with self._counting(), no_collection():
             return [result for batch in self._batches for _, result in batch.results()]
 
     def forget(self) -> None:

@@ -1,19 +1,20 @@
-"""Binds queries that differ only in names and constants: the first in full, the others by their names and constants.
+"""Groups and binds queries that differ only in names and constants: the first in full, the others by these two.
 
 If one of them might be rejected or needs more than that, each is bound separately (registration.py), with its error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fishweir.algebra.emptiness import Emptiness
-from fishweir.algebra.feeds import FeedQuery, Selection
-from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, Shape
+from fishweir.algebra.feeds import CreateFeed, FeedQuery, Selection, Subscribe, to_query
+from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, DropQuery, Shape, Statement
 from fishweir.algebra.path_queries import Paths
 from fishweir.algebra.uniform_queries import UniformQueries, group_uniform
+from fishweir.catalog.change import CHUNK
 from fishweir.engine.contradictions import is_declared
 from fishweir.records import dataclass
 
@@ -36,6 +37,21 @@ class Bound:
     dated: dict[int, str]
     emptiness: Emptiness | None
     actions: tuple[Action, ...] = ()
+
+
+_KINDS = {CreateQuery: "query", UniformQueries: "query", Subscribe: "subscribe", DropQuery: "drop"}
+
+
+def kind_of(statement: Statement | UniformQueries) -> str:
+    """The kind of a statement: consecutive statements of one kind are stored together."""
+    if isinstance(statement, CreateFeed):
+        return "" if statement.replace else "query"
+    return _KINDS.get(type(statement), "")
+
+
+def to_uniform(statements: Iterable[CreateQuery | CreateFeed | UniformQueries]) -> Iterator[UniformQueries]:
+    """Groups of consecutive queries that differ only in names and constants, in order."""
+    return group_uniform((to_query(one) if isinstance(one, CreateFeed) else one for one in statements), CHUNK)
 
 
 def bind_uniform(registration: Registration, given: UniformQueries) -> Iterator[UniformQueries]:

@@ -22,7 +22,6 @@ from fishweir.algebra.feeds import (
     FeedQuery,
     RegisterFeed,
     Selection,
-    Subscribe,
     Unsubscribe,
     to_query,
 )
@@ -42,13 +41,13 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.algebra.path_queries import own_query
 from fishweir.algebra.simple_paths import xml_name
-from fishweir.algebra.uniform_queries import UniformQueries, group_uniform, uniform
+from fishweir.algebra.uniform_queries import UniformQueries, uniform
 from fishweir.algebra.views import FeedError, Publication, reads
-from fishweir.catalog.change import CHUNK, ActiveQuery, Change
+from fishweir.catalog.change import ActiveQuery, Change
 from fishweir.catalog.query_inserter import bound_shape
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.registry import Outputs
-from fishweir.engine.bulk import Bound, bind_uniform
+from fishweir.engine.bulk import Bound, bind_uniform, kind_of, to_uniform
 from fishweir.engine.changes import with_changes
 from fishweir.engine.columns_read import columns_read
 from fishweir.engine.conditions import emptiness
@@ -83,10 +82,10 @@ class Registration:
         self._bound: dict[tuple[int, tuple[Action, ...]], Bound] = {}
         self._bound_shapes: dict[int, Bound] = {}
 
-    def run(self, statements: Sequence[Statement]) -> list[str]:
+    def run(self, statements: Sequence[Statement | UniformQueries]) -> list[str]:
         """Stores the statements in order and returns the names of the queries they create."""
         names: list[str] = []
-        for kind, group in groupby(statements, _kind):
+        for kind, group in groupby(statements, kind_of):
             if kind == "query":
                 names += self.add_queries(group)  # type: ignore[arg-type]
             elif kind == "drop":
@@ -95,12 +94,12 @@ class Registration:
                 self.registering.subscribe(list(group))  # type: ignore[arg-type]
             else:
                 for statement in group:
-                    names += self._other(statement)
+                    names += self._other(statement)  # type: ignore[arg-type]
         return names
 
-    def add_queries(self, statements: Iterable[CreateQuery | CreateFeed]) -> Iterator[str]:
+    def add_queries(self, statements: Iterable[CreateQuery | CreateFeed | UniformQueries]) -> Iterator[str]:
         """Adds the queries and returns the names of those that users wrote."""
-        return self.add_uniform(group_uniform(map(to_query, statements), CHUNK))
+        return self.add_uniform(to_uniform(statements))
 
     def add_uniform(self, given: Iterable[UniformQueries]) -> Iterator[str]:
         """The same for queries that are known to differ only in names and constants."""
@@ -389,12 +388,3 @@ class Registration:
         """An error that names the query and, if the word occurs in its text after `after`, the position."""
         subject = f"query {statement.name}" if statement.name and not statement.derived else "the query"
         return statement_error(statement, f"{subject} {reason}", word, after)
-
-
-def _kind(statement: Statement) -> str:
-    """The kind of a statement: consecutive statements of one kind are stored together."""
-    if isinstance(statement, CreateQuery) or (isinstance(statement, CreateFeed) and not statement.replace):
-        return "query"
-    if isinstance(statement, Subscribe):
-        return "subscribe"
-    return "drop" if isinstance(statement, DropQuery) else ""

@@ -23,6 +23,7 @@ from fishweir.engine.own_catalog import counted_run, open_catalog, record_progre
 from fishweir.engine.publishing import Publishing
 from fishweir.engine.pushed import pushed_stream
 from fishweir.errors import HomeError, QueryError
+from fishweir.garbage import no_collection
 from fishweir.guard import Guard
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
@@ -109,6 +110,7 @@ class Weir(Administration, Publishing, OnSpark):
 
     # Registering
 
+    @no_collection()
     def execute(self, script: str) -> list[str]:
         """Registers the statements of a script, all or none, and returns the names of its queries."""
         from fishweir.languages.script import parse_for_storage

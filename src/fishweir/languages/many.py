@@ -9,7 +9,6 @@ one kind, which can replace each other (skeleton.py). In all other cases, each r
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, pairwise, repeat
@@ -19,9 +18,9 @@ from fishweir.algebra.nodes import Constant, CreateQuery
 from fishweir.algebra.uniform_queries import UniformQueries, group_uniform
 from fishweir.errors import QueryError
 from fishweir.languages.bulk import BadValue, Part, Row, compile_text, render_rows
-from fishweir.languages.lexical import NAME, to_constant
+from fishweir.languages.lexical import NAME
 from fishweir.languages.script import parse_script, shared_cache
-from fishweir.languages.skeleton import Reader
+from fishweir.languages.skeleton import Reader, read_all
 from fishweir.records import dataclass
 
 CHUNK = 20_000
@@ -43,10 +42,7 @@ class _Literal:
     def constants(self, read: Reader, count: int) -> Sequence[Constant | None]:
         if isinstance(self.texts, str):
             return [read(self.texts)] * count
-        if self.is_whole and read is to_constant:
-            numbers = list(map(float, self.texts))
-            return numbers if all(map(math.isfinite, numbers)) else [None]
-        return [read(text) for text in self.texts]
+        return read_all(read, self.texts) if self.is_whole else [read(text) for text in self.texts]
 
 
 def parse_rows(text: str, rows: Iterable[Row], now: float) -> Iterator[UniformQueries]:

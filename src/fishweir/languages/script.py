@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from importlib import import_module
 
 from fishweir.algebra.feeds import CreateFeed, FeedQuery, Subscribe
 from fishweir.algebra.nodes import CreateStream, DropQueries, DropQuery, Statement
+from fishweir.algebra.uniform_queries import UniformQueries
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
 from fishweir.languages.parsed import AnyParsed, ParsedQuery, all_items, split_distinct, to_statement
+from fishweir.languages.series import Streak
 from fishweir.languages.skeleton import SkeletonCache
 from fishweir.languages.statement_text import Rejected, StatementText, split_script
 from fishweir.languages.subscriptions import SHARED
@@ -201,34 +203,50 @@ def parse_script(text: str, now: float | None = None, cache: SkeletonCache | Non
 
     Raises QuerySyntaxError or QueryError with line, column and a caret in the whole script.
     """
-    return _parse_all(text, now, cache, paths=False)
+    reader = _Reader(time.time() if now is None else now, _CACHE if cache is None else cache)
+    return [statement for piece in split_script(text) for statement in reader.read(piece)]
 
 
-def parse_for_storage(text: str, now: float) -> list[Statement]:
-    """The same as `parse_script`, but queries that are a single path have it as a constant
-    (algebra/path_queries.py)."""
-    return _parse_all(text, now, None, paths=text.count(";") >= FEWEST_PATHS)
+def parse_for_storage(text: str, now: float, cache: SkeletonCache | None = None) -> list[Statement | UniformQueries]:
+    """The same as `parse_script`, but many consecutive queries that differ only in names and constants are read
+    together (series.py), and queries that are a single path have it as a constant (algebra/path_queries.py)."""
+    reader = _Reader(now, _CACHE if cache is None else cache, paths=text.count(";") >= FEWEST_PATHS)
+    found: list[Statement | UniformQueries] = []
+    pieces, streak = split_script(text), Streak()
+    for piece in pieces:
+        found += (some := reader.read(piece))
+        if streak.is_long_with(some[-1], piece.start):
+            series = streak.series(piece, reader.cache)
+            if series:
+                found[-streak.count :] = [queries for queries, _ in series]
+                pieces.position = series[-1][1]
+    return found
 
 
-def _parse_all(text: str, now: float | None, cache: SkeletonCache | None, paths: bool) -> list[Statement]:
-    moment = time.time() if now is None else now
-    skeletons = _CACHE if cache is None else cache
-    statements: list[Statement] = []
-    line, counted = 1, 0
-    if paths:
-        from fishweir.languages.xscl.plain import scan_statement
-    for piece in split_script(text):
-        line += text.count("\n", counted, piece.start)
-        counted = piece.start
-        scanned = scan_statement(piece.text, line, moment) if paths else None
-        statement = scanned or SHARED.find(piece.text, line) or skeletons.find(piece.text, line, moment)
+class _Reader:
+    """Reads the statements of a script in order."""
+
+    def __init__(self, now: float, cache: SkeletonCache, paths: bool = False) -> None:
+        self.now, self.cache = now, cache
+        self.line, self.counted = 1, 0
+        self.scan: Callable[[str, int, float], Statement | None] | None = None
+        if paths:
+            from fishweir.languages.xscl.plain import scan_statement
+
+            self.scan = scan_statement
+
+    def read(self, piece: StatementText) -> Sequence[Statement]:
+        """The statement of a piece, after those that it needs."""
+        text, now = piece.text, self.now
+        self.line += piece.script.count("\n", self.counted, piece.start)
+        self.counted, line = piece.start, self.line
+        scanned = self.scan(text, line, now) if self.scan else None
+        statement = scanned or SHARED.find(text, line) or self.cache.find(text, line, now)
         if statement is not None:
-            statements.append(statement)
-            continue
-        context = Context(line, moment, skeletons)
+            return (statement,)
+        context = Context(line, now, self.cache)
         last = _parse(piece, context)
-        statements += [*context.earlier, last]
-    return statements
+        return (*context.earlier, last)
 
 
 def _parse(piece: StatementText, context: Context) -> Statement:

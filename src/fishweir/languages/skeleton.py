@@ -36,10 +36,12 @@ _QUOTED = "|".join(
     rf"{opening}[^{closing}]*+(?:{closing * 2}[^{closing}]*+)*+{closing}"
     for opening, closing in (('"', '"'), (r"'(?<!\w')", "'"), ("“", "”"), ("”", "”"))
 )
-_LITERAL = re.compile(rf"({_QUOTED}|>\s*+{TEXT}(?=</)|{COMMENT}|{_NUMBER})")
-_HEAD = re.compile(
-    rf"create\s++((?:query|feed)\s++)?(?!(?:query|stream|feed)(?![\w.-]))({NAME}|{QUOTED})(?=\s)", re.IGNORECASE
-)
+_TEXT = rf">\s*+{TEXT}(?=</)"
+_LITERAL = re.compile(rf"({_QUOTED}|{_TEXT}|{COMMENT}|{_NUMBER})")
+KINDS = {"quoted": _QUOTED, "number": _NUMBER, "text": _TEXT}
+"""The patterns of the kinds of literals."""
+NO_KEYWORD = r"(?!(?:query|stream|feed)(?![\w.-]))"
+_HEAD = re.compile(rf"create\s++((?:query|feed)\s++)?{NO_KEYWORD}({NAME}|{QUOTED})(?=\s)", re.IGNORECASE)
 _PUBLISHED = re.compile(rf"\bpublish\s++({NAME})$", re.IGNORECASE)
 _MAX_TEMPLATES = 20_000
 _NOTHING = ("",)
@@ -60,6 +62,19 @@ def _text(literal: str) -> Constant | None:
 Reader = Callable[[str], Constant | None]
 _OWN: dict[str, Reader] = {"quoted": _quoted, "number": to_constant, "text": _text}
 _READERS: dict[str, Reader] = {str(kind): read for kind, read in READERS.items()} | _OWN
+
+
+def read_all(read: Reader, literals: Sequence[str]) -> list[Constant | None]:
+    """The constants of literals of one kind."""
+    if read is to_constant:
+        numbers: list[Constant | None] = list(map(float, literals))
+        if all(map(math.isfinite, numbers)):  # type: ignore[arg-type]
+            return numbers
+    distinct = set(literals)
+    if 2 * len(distinct) > len(literals):
+        return list(map(read, literals))
+    found = {literal: read(literal) for literal in distinct}
+    return [found[literal] for literal in literals]
 
 
 @dataclass(frozen=True, slots=True)

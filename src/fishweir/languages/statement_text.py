@@ -56,19 +56,32 @@ def line_and_column(script: str, offset: int) -> tuple[int, int]:
     return len(lines), len(lines[-1])
 
 
-def split_script(script: str) -> Iterator[StatementText]:
-    """The statements of a script in order; empty ones are skipped."""
-    position = len("\ufeff") if script.startswith("\ufeff") else 0
-    while position < len(script):
-        match = _STATEMENT.match(script, position)
-        assert match is not None, "the pattern matches the empty text"
-        body, stop = match.groups()
-        if stop is None:
-            raise _unclosed(script, match.end())
-        start = match.start(1)
-        if body:
-            yield StatementText(script, start, start + len(body.rstrip()))
-        position = match.end()
+class ScriptPieces(Iterator[StatementText]):
+    """The statements of a script in order; empty ones are skipped. The next one is read at `position`, which a caller
+    may move behind statements that it has read itself.
+    """
+
+    def __init__(self, script: str) -> None:
+        self.script = script
+        self.position = len("\ufeff") if script.startswith("\ufeff") else 0
+
+    def __next__(self) -> StatementText:
+        script = self.script
+        while self.position < len(script):
+            match = _STATEMENT.match(script, self.position)
+            assert match is not None, "the pattern matches the empty text"
+            body, stop = match.groups()
+            if stop is None:
+                raise _unclosed(script, match.end())
+            self.position = match.end()
+            if body:
+                start = match.start(1)
+                return StatementText(script, start, start + len(body.rstrip()))
+        raise StopIteration
+
+
+def split_script(script: str) -> ScriptPieces:
+    return ScriptPieces(script)
 
 
 def _unclosed(script: str, at: int) -> QueryError:

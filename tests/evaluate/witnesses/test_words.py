@@ -11,7 +11,8 @@ from hypothesis import given
 
 from fishweir.algebra.texts import contains, words
 from fishweir.evaluate.index.constants import Equal
-from fishweir.evaluate.index.words import contain, sift_words, word_keys
+from fishweir.evaluate.index.words import Words, contain, several, sift_words, word_keys, word_shares
+from fishweir.evaluate.statistics import PathStatistics
 from fishweir.evaluate.witnesses.path_tables import PathTable, hash_texts
 from fishweir.evaluate.witnesses.words import PLANES, words_of
 from tests import strategies as st
@@ -34,6 +35,19 @@ def test_each_character_agrees_with_the_algebra() -> None:
     rows, found, _ = words_of(pa.array(texts, pa.large_string()))
     pairs = set(zip(rows.tolist(), found.to_pylist(), strict=True))
     assert pairs == {(row, word) for row, text in enumerate(texts) for word in {"", *words(text)}}
+
+
+@given(TEXTS, st.integers(0, 3), st.booleans())
+def test_constants_are_listed_by_their_longest_word(texts: list[str], skipped: int, counted: bool) -> None:
+    column = pa.array(texts, pa.large_string()).slice(skipped)
+    own = [words(text) for text in column.to_pylist()]
+    longest = [max(some, key=lambda word: (len(word), word), default=" ") for some in own]
+    assert Words.keys(column).to_pylist() == longest
+    assert several(column).tolist() == [len(some) > 1 for some in own]
+    known = PathStatistics(words=(("a", 3), ("b", 1)), worded=4) if counted else PathStatistics()
+    rarity = {"a": 3 / 4, "b": 1 / 4}
+    shares = [min((rarity.get(w, 1 / 8) if counted else 0.1 / len(w) for w in some), default=1.0) for some in own]
+    assert word_shares(column, known).tolist() == shares
 
 
 @given(TEXTS, st.data())

@@ -7,10 +7,12 @@ them before the pairs are materialized.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fishweir.algebra.texts import words
@@ -38,8 +40,7 @@ class Words:
     @classmethod
     def build(cls, column: pa.LargeStringArray) -> Words:
         """Builds the index; `column` is in the table's order."""
-        exact = all(len(words(text)) <= 1 for text in set(column.to_pylist()))
-        return cls(Equal.build(cls.keys(column)), np.array([exact]))
+        return cls(Equal.build(cls.keys(column)), np.array([not several(column).any()]))
 
     @classmethod
     def order(cls, column: pa.LargeStringArray) -> Ints:
@@ -48,8 +49,9 @@ class Words:
     @staticmethod
     def keys(column: pa.LargeStringArray) -> pa.LargeStringArray:
         """The word that each constant is looked up by."""
-        longest = {text: max(words(text), key=lambda w: (len(w), w), default=" ") for text in set(column.to_pylist())}
-        return pa.array([longest[text] for text in column.to_pylist()], pa.large_string())
+        return _by_words(
+            column, pc.ascii_lower(column), lambda some: max(some, key=lambda word: (len(word), word), default=" ")
+        )
 
     def look_up(self, values: PathTable) -> Slices:
         rows, texts, hashes = values.words
@@ -92,24 +94,35 @@ def sift_words(values: PathTable, rows: Ints, lo: Ints, hi: Ints, keys: NDArray[
 
 def several(column: pa.LargeStringArray) -> NDArray[np.bool_]:
     """The constants of more than one word, of which the index looks up only one."""
-    return np.array([len(words(text)) > 1 for text in column.to_pylist()], dtype=np.bool_)
+    one = pa.array(np.zeros(len(column), np.bool_))
+    return _by_words(column, one, lambda some: len(some) > 1).to_numpy(zero_copy_only=False)
 
 
 def word_shares(column: pa.LargeStringArray, known: PathStatistics) -> Floats:
     """The selectivity of each constant: the share of its rarest word by the word counts. Before words are counted,
     longer words are assumed to be rarer."""
     counted = dict(known.words)
-    total = max(known.worded, 1)
-    unseen = min(counted.values(), default=1) / 2 if counted else 0.0
-
-    def share(word: str) -> float:
-        if counted:
-            return counted.get(word, unseen) / total
-        return 0.1 / max(len(word), 1)
-
+    if not counted:
+        one = pc.divide(0.1, pc.cast(pc.binary_length(column), pa.float64()))
+        found = _by_words(column, one, lambda some: 0.1 / max(map(len, some)) if some else 1.0)
+        return np.array(found.to_numpy(zero_copy_only=False))
+    total, unseen = max(known.worded, 1), min(counted.values()) / 2
     distinct = column.dictionary_encode()
-    by_text = [min(map(share, words(text)), default=1.0) for text in distinct.dictionary.to_pylist()]
-    return np.array(by_text, dtype=np.float64)[distinct.indices.to_numpy()]
+    rarest = [
+        min((counted.get(w, unseen) for w in words(text)), default=total) for text in distinct.dictionary.to_pylist()
+    ]
+    return (np.array(rarest, dtype=np.float64) / total)[distinct.indices.to_numpy()]
+
+
+def _by_words(column: pa.LargeStringArray, one: pa.Array, of: Callable[[frozenset[str]], object]) -> pa.Array:
+    """A value for each constant, computed from its words. Most constants are one word of ASCII letters and digits;
+    their values are given as `one`."""
+    others = pc.invert(pc.ascii_is_alnum(column))
+    texts = column.filter(others).to_pylist()
+    if not texts:
+        return one
+    found = {text: of(words(text)) for text in set(texts)}
+    return pc.replace_with_mask(one, others, pa.array([found[text] for text in texts], one.type))
 
 
 add_index(

@@ -25,7 +25,7 @@ from fishweir.evaluate.group import (
     Strategy,
 )
 from fishweir.evaluate.matches import Matches
-from fishweir.evaluate.query_rows import QueryRow
+from fishweir.evaluate.query_rows import Columns, QueryRow, by_template
 from fishweir.evaluate.select.explain import describe_filters, explain_filters
 from fishweir.evaluate.select.filter_plan import build_filters, merge_filters, replanned
 from fishweir.evaluate.select.filters import FilterTable, filters_from_arrays, match_filters
@@ -38,9 +38,9 @@ class Filters(Kind):
     name = "filters"
 
     def build(self, rows: Iterable[QueryRow], statistics: Statistics) -> list[Group]:
-        by_source: dict[Source, list[tuple[int, Predicate, Sequence[Constant]]]] = defaultdict(list)
-        for number, predicate, constants in rows:
-            by_source[predicate.source].append((number, predicate, constants))
+        by_source: dict[Source, dict[Predicate, Columns]] = defaultdict(dict)
+        for predicate, columns in by_template(rows).items():
+            by_source[predicate.source][predicate] = columns
         return [build_filters(source, some, statistics) for source, some in by_source.items()]
 
     def merge(self, groups: Sequence[FilterTable], dropped: Ints, statistics: Statistics) -> list[Group]:

@@ -8,7 +8,7 @@ has drifted from the estimate it was chosen by, and if the new plan is sufficien
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from fishweir.algebra.normal import dotted
 from fishweir.algebra.predicates import AtomSignature, Predicate
 from fishweir.evaluate.arrays import Column, Ints, take, to_column
 from fishweir.evaluate.index.atoms import AtomGroup, build_groups
-from fishweir.evaluate.query_rows import Columns, QueryRow, by_template
+from fishweir.evaluate.query_rows import Columns
 from fishweir.evaluate.select.factorization.cost import independent
 from fishweir.evaluate.select.factorization.flat import flat_layout
 from fishweir.evaluate.select.factorization.layout import Literals, to_layout, to_units
@@ -38,9 +38,8 @@ PAYS = 0.9
 """A new plan replaces the old one if it costs at most this fraction of it."""
 
 
-def build_filters(source: Source, queries: Iterable[QueryRow], statistics: Statistics) -> FilterTable:
-    """All predicates of a source as one plan."""
-    grouped: dict[Predicate, Columns] = by_template(queries)
+def build_filters(source: Source, grouped: Mapping[Predicate, Columns], statistics: Statistics) -> FilterTable:
+    """All predicates of a source as one plan, from the queries of each predicate."""
     columns: dict[AtomSignature, list[Column]] = {}
     parts: list[list[int]] = []
     for template, (_, rows) in grouped.items():
@@ -51,12 +50,15 @@ def build_filters(source: Source, queries: Iterable[QueryRow], statistics: Stati
             column.append(to_column(values, literal.signature.type))
     groups, numbered = build_groups(columns)
     numbers: list[int] = []
-    conjunctions: list[Conjunction] = []
+    found = _Numbered(groups)
     for (template, (some, _)), here in zip(grouped.items(), parts, strict=True):
         atoms = [numbered[x.signature][part].tolist() for x, part in zip(template.literals, here, strict=True)]
         numbers += some
-        conjunctions += _conjunctions(template, atoms, len(some))
-    return _planned(source, groups, numbers, conjunctions, statistics, flat=len(numbers) > FLAT_FROM)
+        if atoms and len(atoms) == len(template.clauses) and all(x.positive for x in template.literals):
+            found.predicates += map(frozenset, zip(*atoms, strict=True))  # each clause is one atom
+        else:
+            found.add(_conjunctions(template, atoms, len(some)))
+    return _planned(source, found, numbers, statistics, flat=len(numbers) > FLAT_FROM)
 
 
 def _conjunctions(template: Predicate, atoms: list[list[int]], count: int) -> list[Conjunction]:
@@ -98,8 +100,9 @@ def merge_filters(tables: Sequence[FilterTable], dead: Ints, statistics: Statist
         if (conjunction, i) not in moved:
             clauses = (tuple(sorted((renamed[i][a], sign) for a, sign in clause)) for clause in conjunction)
             moved[conjunction, i] = frozenset(clauses)
-    numbers = [number for number, _, _ in living]
-    return _planned(tables[0].source, groups, numbers, [moved[c, i] for _, c, i in living], statistics)
+    numbers, found = [number for number, _, _ in living], _Numbered(groups)
+    found.add([moved[c, i] for _, c, i in living])
+    return _planned(tables[0].source, found, numbers, statistics)
 
 
 def _renamed(
@@ -131,28 +134,34 @@ def members_by_node(table: FilterTable) -> Iterator[tuple[list[int], Conjunction
             yield members[ends[node] : ends[node + 1]], frozenset(of[unit] for unit in above[node])
 
 
+class _Numbered:
+    """Predicates over numbered units: the atoms of some groups, then the disjunctions."""
+
+    def __init__(self, groups: tuple[AtomGroup, ...]) -> None:
+        self.groups, self.atoms = groups, sum(map(len, groups))
+        self.disjunctions: dict[Literals, int] = {}
+        self.predicates: list[frozenset[int]] = []
+
+    def add(self, conjunctions: Iterable[Conjunction]) -> None:
+        atoms, disjunctions = self.atoms, self.disjunctions
+        self.predicates += [
+            frozenset(
+                clause[0][0]
+                if len(clause) == 1 and clause[0][1]
+                else disjunctions.setdefault(clause, atoms + len(disjunctions))
+                for clause in conjunction
+            )
+            for conjunction in conjunctions
+        ]
+
+
 def _planned(
-    source: Source,
-    groups: tuple[AtomGroup, ...],
-    numbers: Sequence[int],
-    conjunctions: Sequence[Conjunction],
-    statistics: Statistics,
-    flat: bool = False,
+    source: Source, found: _Numbered, numbers: Sequence[int], statistics: Statistics, flat: bool = False
 ) -> FilterTable:
     """Creates a factorized plan, or a `flat` one. A flat plan records no counted values, so it is factorized as soon as
     statistics exist."""
-    atoms = sum(map(len, groups))
-    disjunctions: dict[Literals, int] = {}
-    predicates = [
-        frozenset(
-            clause[0][0]
-            if len(clause) == 1 and clause[0][1]
-            else disjunctions.setdefault(clause, atoms + len(disjunctions))
-            for clause in conjunction
-        )
-        for conjunction in conjunctions
-    ]
-    units = to_units(atoms, list(disjunctions))
+    groups, predicates = found.groups, found.predicates
+    units = to_units(found.atoms, list(found.disjunctions))
     chances = atom_chances(source, groups, statistics)
     of_units = units.chances(chances)
     if flat:

@@ -18,6 +18,7 @@ from fishweir.algebra.path_queries import path_shape, paths_over
 from fishweir.languages.lexical import NAME, NUMBER, OPERATOR, QUOTED, to_constant, to_operator, unquote
 from fishweir.languages.parsed import ConstantPlace, ParsedQuery
 from fishweir.languages.schedule import Clauses
+from fishweir.languages.series import Columns, Form
 from fishweir.languages.statement_text import Rejected, StatementText
 
 _TAG = r"[^\W\d](?:[\w.]|-(?![->]))*+(?!:)"
@@ -26,6 +27,7 @@ _LITERAL = rf"(?=[0-9+\-\"'“”])(?:{QUOTED}|{NUMBER})"
 _COMPARISON = rf" *+(?:{OPERATOR}) *+{_LITERAL}"
 _PREDICATE = rf"\[ *+(?:\.(?!\.){_COMPARISON}|(?:{_ELEMENT}//?)*+@?{_ELEMENT}(?:{_COMPARISON})?) *+\]"
 _PATH = rf"(?://?{_ELEMENT}(?:{_PREDICATE})*+)++(?://?@{_TAG})?|//@{_TAG}"
+_NAMED_AS = rf"create\s++query\s++({NAME})\s++as\s++"
 _QUERY = re.compile(
     rf"(?!(?:select|from|where|with|for|let)(?![\w.-]))({_TAG})({_PATH})"
     r"(?:\Z|(?=\s+(?:distinct|publish|pref|do|start|every|expires?)(?![\w.-])))",
@@ -33,7 +35,7 @@ _QUERY = re.compile(
 )
 """Attributes occur only at the end, without predicates."""
 _COMPARED = re.compile(rf"({OPERATOR}) *+(?:({QUOTED})|({NUMBER}))")
-_NAMED = re.compile(rf"create\s++query\s++({NAME})\s++as\s++", re.IGNORECASE)
+_NAMED = re.compile(_NAMED_AS, re.IGNORECASE)
 _NO_CLAUSES = Clauses()
 
 
@@ -108,6 +110,37 @@ def to_path_query(found: Scanned, name: str, text: str, line: int, now: float) -
         return None  # a full parse reports the position
     constants = (found.path, *found.constants)
     return CreateQuery(paths_over(found.source), constants, name, found.clauses.actions, schedule, text, line)
+
+
+def path_form(text: str) -> Form | None:
+    """The form of statements like a scanned one: with any path over the same source, and with the same clauses."""
+    head = _NAMED.match(text)
+    query = _QUERY.match(text, head.end()) if head else None
+    if query is None:
+        return None
+    fixed, clauses = re.escape(query[1]), re.escape(text[query.end() :])
+    return Form(rf"(?i:{_NAMED_AS}){fixed}({_PATH}){clauses}", 1, _all_constants)
+
+
+def _all_constants(columns: Columns) -> list[tuple[Constant, ...]]:
+    """The constants of statements, up to the first whose path cannot be one."""
+    found = [_path_constants(path) for path in columns[2]]
+    return found[: found.index(None)] if None in found else found  # type: ignore[return-value]
+
+
+def _path_constants(path: str) -> tuple[Constant, ...] | None:
+    if "[" not in path:
+        return (path,)
+    parts, constants = _COMPARED.split(path), list[Constant]()
+    for at in range(1, len(parts), 4):
+        op, quoted, number = parts[at : at + 3]
+        constant = to_constant(number) if quoted is None else unquote(quoted)
+        if constant is None:
+            return None
+        constants.append(constant)
+        parts[at : at + 3] = to_operator(op), "0" if quoted is None else "''", ""
+    path = "".join(parts)
+    return None if _ORDERED.search(path) else (path, *constants)
 
 
 @lru_cache(maxsize=1_000)
