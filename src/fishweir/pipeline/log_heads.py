@@ -18,7 +18,7 @@ from fishweir.pipeline.home import open_log
 if TYPE_CHECKING:
     from fishweir.pipeline.home import Home
 
-LOOK_EVERY, SHARE = 0.5, 0.01
+LOOK_EVERY, SHARE = 0.5, 0.005
 """Seconds after which all logs are looked at, and the share of the time that this may take."""
 
 
