@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fishweir import HomeError, testing
+from fishweir.catalog import database
 from fishweir.catalog.catalog import Catalog
 from fishweir.catalog.schema import definitions
 
@@ -80,11 +81,39 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(home: Path) -> None:
     ],
 )
 def test_readers_verify_checksums(home: Path, change: str, call: Any) -> None:
+    damage(home, change)
+    with pytest.raises(HomeError, match=r"catalog\.db is damaged \(row"), testing.open(home) as weir:
+        call(weir)
+
+
+def damage(home: Path, change: str) -> None:
     """Changes rows without their checksums, as damage would."""
     with closing(sqlite3.connect(home / "catalog.db")) as connection:
         for name in ("row_sum", "sum_now"):
             connection.create_function(name, -1, lambda *_: 0, deterministic=True)
         assert connection.execute(change).rowcount
         connection.commit()
-    with pytest.raises(HomeError, match=r"catalog\.db is damaged \(row"), testing.open(home) as weir:
-        call(weir)
+
+
+@pytest.mark.parametrize("values_per_statement", [3, 10_000])
+@pytest.mark.parametrize(
+    "change",
+    ["name = 'other'", "added = added - 1", "shape = 0", "text = 'x'", "text = cast(text as blob)",
+     "name = cast(name as blob)", "preference = '[]'"],
+)  # fmt: skip
+def test_a_damaged_query_with_results_is_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch, change: str, values_per_statement: int
+) -> None:
+    """The queries with results are read together; the message names the damaged one."""
+    monkeypatch.setattr(database, "VALUES_PER_STATEMENT", values_per_statement)
+    catalog = Catalog(home / "catalog.db", is_new=False)
+    number = catalog.database.scalar("select number from queries where name = 'q5'")
+    catalog.close()
+    damage(home, f"update queries set {change} where number = {number}")
+    with testing.open(home) as weir:
+        message = rf"catalog\.db is damaged \(row {number} of queries: checksum mismatch\)"
+        with pytest.raises(HomeError, match=message):
+            list(weir.results())
+        with pytest.raises(HomeError, match=message):
+            weir.results().to_arrow()
+        assert len(list(weir.results("q4"))) == 1, "results of other queries are readable"

@@ -68,9 +68,14 @@ class SqliteConnection(Connection):
         with self.file_errors():
             self.raw.executemany(f"insert into {table} ({', '.join(names)}) values ({marks})", rows)
 
-    def whole(self, *tables: str) -> str:
-        sums = (f"{table}.{SUM} = {NOW}({', '.join(self._columns(table))})" for table in tables)
-        return f"{' and '.join(sums)} as whole"
+    def columns(self, selected: Sequence[str], of: str, **values: Any) -> list[list[Any]]:
+        """Each column as one JSON value, which takes a third of the time of fetching rows."""
+        lists = ", ".join(f"json_group_array({one})" for one in selected)
+        (found,) = self.execute(f"select {lists} {of}", **values)
+        return [json.loads(one) for one in found]
+
+    def is_whole(self, *tables: str) -> str:
+        return " and ".join(f"{table}.{SUM} = {NOW}({', '.join(self._columns(table))})" for table in tables)
 
     def first_damaged(self, table: str) -> Any:
         """The first damaged row, or None."""

@@ -1,0 +1,124 @@
+"""A cache of rows by number, in columns: what the catalog says about the queries that have fired so far.
+
+In: query numbers. Out: the rows of these queries, one per query (query_cache.py) or any number (the subscriptions of
+delivery/routing.py). A query that fires for the first time costs no object of its own: millions of objects would take
+longer to create, and to be scanned by the garbage collector, than the lookup itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fishweir.evaluate.arrays import Ints, expand
+from fishweir.records import dataclass
+
+FEW = 1_000
+"""The maximum number of recently added numbers that are kept separately from the others."""
+
+
+class Columns:
+    """Rows in ascending order of their numbers. Each field of a subclass is a column: a NumPy or Arrow array."""
+
+    numbers: Ints
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, places: Ints) -> Self:
+        return type(self)(*(_taken(column, places) for column in self._columns()))
+
+    def of(self, numbers: Ints) -> Self:
+        """The rows of some ascending numbers."""
+        ends = (np.searchsorted(self.numbers, numbers, side) for side in ("left", "right"))
+        return self.take(expand(*ends)[1])
+
+    def ordered(self) -> Self:
+        """The rows in ascending order, given in any order."""
+        is_ascending = bool((self.numbers[1:] >= self.numbers[:-1]).all())
+        return self if is_ascending else self.take(np.argsort(self.numbers, kind="stable"))
+
+    def together(self, others: Self) -> Self:
+        """The rows of both."""
+        if not len(self) or not len(others):
+            return self if len(self) else others
+        pairs = zip(self._columns(), others._columns(), strict=True)
+        return type(self)(*(_concatenated(*pair) for pair in pairs)).ordered()
+
+    def _columns(self) -> list[Any]:
+        return [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+
+
+def _taken(column: Any, places: Ints) -> Any:
+    return column[places] if isinstance(column, np.ndarray) else column.take(pa.array(places))
+
+
+def _concatenated(some: Any, others: Any) -> Any:
+    return np.concatenate([some, others]) if isinstance(some, np.ndarray) else pa.concat_arrays([some, others])
+
+
+C = TypeVar("C", bound=Columns)
+
+
+@dataclass(frozen=True)
+class _Known(Generic[C]):
+    """The numbers that have been looked up, ascending, and their rows."""
+
+    numbers: Ints
+    rows: C
+
+    def has(self, numbers: Ints) -> NDArray[np.bool_]:
+        """Which of the given numbers have been looked up."""
+        if not len(self.numbers):
+            return np.zeros(len(numbers), np.bool_)
+        at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        return np.asarray(self.numbers[at] == numbers, np.bool_)
+
+    def together(self, others: _Known[C]) -> _Known[C]:
+        numbers = np.sort(np.concatenate([self.numbers, others.numbers]), kind="stable")
+        return _Known(numbers, self.rows.together(others.rows))
+
+
+class ColumnCache(Generic[C]):
+    """The rows of the numbers looked up so far; thread-safe."""
+
+    def __init__(self, start: Callable[[], Callable[[Ints], C]], most: int) -> None:
+        """`start` returns a function that looks up distinct, ascending numbers. If more than `most` would be cached,
+        all are forgotten, and it is called again."""
+        self._start, self._most, self._lock = start, most, threading.Lock()
+        self._look_up = start()
+        self._known = self._nothing()
+        """What is cached, and what was added recently. New rows are added to the smaller table."""
+
+    def of(self, numbers: Ints) -> C:
+        """The rows of the given distinct, ascending numbers."""
+        old, new = self._known
+        if not (old.has(numbers) | new.has(numbers)).all():
+            with self._lock:
+                old, new = self._known = self._with(numbers)
+        there = old.has(numbers)
+        found = old.rows.of(numbers[there])
+        return found if there.all() else found.together(new.rows.of(numbers[~there]))
+
+    def _nothing(self) -> tuple[_Known[C], _Known[C]]:
+        none = np.empty(0, np.int64)
+        empty = _Known(none, self._look_up(none))
+        return empty, empty
+
+    def _with(self, numbers: Ints) -> tuple[_Known[C], _Known[C]]:
+        """Both tables after a lookup of those numbers that they lack."""
+        old, new = self._known
+        missing = numbers[~(old.has(numbers) | new.has(numbers))]
+        if len(old.numbers) + len(new.numbers) + len(missing) > self._most:
+            self._look_up = self._start()
+            (old, new), missing = self._nothing(), numbers
+        new = new.together(_Known(missing, self._look_up(missing)))
+        if len(new.numbers) > max(FEW, len(old.numbers) // 4):
+            return old.together(new), self._nothing()[1]
+        return old, new
