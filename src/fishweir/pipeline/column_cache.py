@@ -73,6 +73,10 @@ class _Known(Generic[C]):
     numbers: Ints
     rows: C
 
+    @property
+    def size(self) -> int:
+        return max(len(self.numbers), len(self.rows))
+
     def has(self, numbers: Ints) -> NDArray[np.bool_]:
         """Which of the given numbers have been looked up."""
         if not len(self.numbers):
@@ -89,8 +93,8 @@ class ColumnCache(Generic[C]):
     """The rows of the numbers looked up so far; thread-safe."""
 
     def __init__(self, start: Callable[[], Callable[[Ints], C]], most: int) -> None:
-        """`start` returns a function that looks up distinct, ascending numbers. If more than `most` would be cached,
-        all are forgotten, and it is called again."""
+        """`start` returns a function that looks up distinct, ascending numbers. If more than `most` numbers or rows
+        would be cached, all are forgotten, and `start` is called again."""
         self._start, self._most, self._lock = start, most, threading.Lock()
         self._look_up = start()
         self._known = self._nothing()
@@ -115,10 +119,10 @@ class ColumnCache(Generic[C]):
         """Both tables after a lookup of those numbers that they lack."""
         old, new = self._known
         missing = numbers[~(old.has(numbers) | new.has(numbers))]
-        if len(old.numbers) + len(new.numbers) + len(missing) > self._most:
+        if old.size + new.size + len(missing) > self._most:
             self._look_up = self._start()
             (old, new), missing = self._nothing(), numbers
         new = new.together(_Known(missing, self._look_up(missing)))
-        if len(new.numbers) > max(FEW, len(old.numbers) // 4):
+        if new.size > max(FEW, old.size // 4):
             return old.together(new), self._nothing()[1]
         return old, new
