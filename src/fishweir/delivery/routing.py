@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.catalog.database import Connection, Database
@@ -26,6 +26,7 @@ MAX_NAMES_LISTED = 1_000
 CHUNK = 10_000
 ROUTE_CACHE_SIZE = 200_000
 """The maximum number of queries whose subscriptions are cached."""
+LATEST = np.iinfo(np.int64).max
 
 Route = Callable[[Commit], dict[int, str]]
 """Maps a micro-batch to the queries whose results go through a channel, with the names in the subscriptions."""
@@ -72,16 +73,27 @@ class _Subscriptions(Columns):
 
     numbers: Ints
     channels: Ints
-    feeds: pa.StringArray
+    feeds: NDArray[Any]
     added: Ints
     dropped: Ints
-    """The highest integer if in force."""
+    """`LATEST` if not dropped."""
     start: NDArray[np.float64]
 
     def in_force(self, commit: Commit) -> _Subscriptions:
         """The condition `_IN_FORCE`."""
         is_current = (self.added <= commit.version) & (self.dropped > commit.version)
-        return self.take(np.flatnonzero(is_current & (self.start <= commit.at)))
+        chosen = is_current & (self.start <= commit.at)
+        return self if chosen.all() else self.take(np.flatnonzero(chosen))
+
+    def by_channel(self) -> Iterator[tuple[int, Ints, dict[int, str]]]:
+        """For each channel, its queries and the names in the subscriptions."""
+        order = np.argsort(self.channels, kind="stable")
+        channels, numbers, feeds = self.channels[order], self.numbers[order], self.feeds[order].tolist()
+        bounds = [0, *(np.flatnonzero(channels[1:] != channels[:-1]) + 1).tolist(), len(channels)]
+        listed = numbers.tolist()
+        for begin, end in pairwise(bounds if listed else []):
+            named = dict(zip(listed[begin:end], feeds[begin:end], strict=True))
+            yield int(channels[begin]), numbers[begin:end], named
 
 
 @dataclass(frozen=True)
@@ -131,15 +143,10 @@ class Routing:
 
     def on_change(self, commit: Commit, numbers: Ints) -> dict[int, Ints]:
         """By channel, the queries whose results are delivered on change."""
-        subscribed = self._newest().at_once.of(numbers).in_force(commit)
-        subscribed = subscribed.take(np.argsort(subscribed.channels, kind="stable"))
-        channels, begins = np.unique(subscribed.channels, return_index=True)
-        ends = [*begins[1:].tolist(), len(subscribed)]
-        listed, feeds = subscribed.numbers.tolist(), subscribed.feeds.to_pylist()
         found: dict[int, Ints] = {}
-        for channel, begin, end in zip(channels.tolist(), begins.tolist(), ends, strict=False):
-            found[channel] = subscribed.numbers[begin:end]
-            self._remember((commit.batch, channel), dict(zip(listed[begin:end], feeds[begin:end], strict=True)))
+        for channel, subscribed, feeds in self._newest().at_once.of(numbers).in_force(commit).by_channel():
+            found[channel] = subscribed
+            self._remember((commit.batch, channel), feeds)
         return found
 
     def _at_once(self, numbers: Ints) -> _Subscriptions:
@@ -154,9 +161,9 @@ class Routing:
         return _Subscriptions(
             np.array(of, np.int64),
             np.array(channels, np.int64),
-            pa.array(feeds, pa.string()),
+            np.array(feeds, object),
             np.array(added, np.int64),
-            pa.array(dropped, pa.int64()).fill_null(np.iinfo(np.int64).max).to_numpy(),
+            np.array([LATEST if change is None else change for change in dropped], np.int64),
             starts,
         ).ordered()
 

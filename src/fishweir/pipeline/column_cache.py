@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import fields
+from functools import cached_property
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -34,11 +34,6 @@ class Columns:
     def take(self, places: Ints) -> Self:
         return type(self)(*(_taken(column, places) for column in self._columns()))
 
-    def of(self, numbers: Ints) -> Self:
-        """The rows of some ascending numbers."""
-        ends = (np.searchsorted(self.numbers, numbers, side) for side in ("left", "right"))
-        return self.take(expand(*ends)[1])
-
     def ordered(self) -> Self:
         """The rows in ascending order, given in any order."""
         is_ascending = bool((self.numbers[1:] >= self.numbers[:-1]).all())
@@ -52,7 +47,7 @@ class Columns:
         return type(self)(*(_concatenated(*pair) for pair in pairs)).ordered()
 
     def _columns(self) -> list[Any]:
-        return [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+        return [getattr(self, name) for name in self.__dataclass_fields__]  # type: ignore[attr-defined]
 
 
 def _taken(column: Any, places: Ints) -> Any:
@@ -73,16 +68,27 @@ class _Known(Generic[C]):
     numbers: Ints
     rows: C
 
-    @property
+    @cached_property
     def size(self) -> int:
         return max(len(self.numbers), len(self.rows))
+
+    @cached_property
+    def has_one_row_each(self) -> bool:
+        return np.array_equal(self.numbers, self.rows.numbers)
 
     def has(self, numbers: Ints) -> NDArray[np.bool_]:
         """Which of the given numbers have been looked up."""
         if not len(self.numbers):
             return np.zeros(len(numbers), np.bool_)
-        at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
-        return np.asarray(self.numbers[at] == numbers, np.bool_)
+        at = self.numbers.searchsorted(numbers)
+        return np.asarray(self.numbers.take(at, mode="clip") == numbers, np.bool_)
+
+    def of(self, numbers: Ints) -> C:
+        """The rows of some ascending numbers that have been looked up."""
+        begins = self.rows.numbers.searchsorted(numbers)
+        if self.has_one_row_each:
+            return self.rows.take(begins)
+        return self.rows.take(expand(begins, self.rows.numbers.searchsorted(numbers, "right"))[1])
 
     def together(self, others: _Known[C]) -> _Known[C]:
         numbers = np.sort(np.concatenate([self.numbers, others.numbers]), kind="stable")
@@ -103,12 +109,14 @@ class ColumnCache(Generic[C]):
     def of(self, numbers: Ints) -> C:
         """The rows of the given distinct, ascending numbers."""
         old, new = self._known
-        if not (old.has(numbers) | new.has(numbers)).all():
+        there = old.has(numbers)
+        if not there.all() and not new.has(numbers[~there]).all():
             with self._lock:
                 old, new = self._known = self._with(numbers)
-        there = old.has(numbers)
-        found = old.rows.of(numbers[there])
-        return found if there.all() else found.together(new.rows.of(numbers[~there]))
+            there = old.has(numbers)
+        if there.all():
+            return old.of(numbers)
+        return old.of(numbers[there]).together(new.of(numbers[~there]))
 
     def _nothing(self) -> tuple[_Known[C], _Known[C]]:
         none = np.empty(0, np.int64)
@@ -123,6 +131,6 @@ class ColumnCache(Generic[C]):
             self._look_up = self._start()
             (old, new), missing = self._nothing(), numbers
         new = new.together(_Known(missing, self._look_up(missing)))
-        if new.size > max(FEW, old.size // 4):
+        if new.size > max(FEW, old.size // 8):
             return old.together(new), self._nothing()[1]
         return old, new
