@@ -49,8 +49,8 @@ def whole_test(table: str, columns: tuple[Column, ...]) -> str:
     """An SQL expression: whether a row is undamaged.
 
     For usual values, SQLite assembles the text that the checksum is computed from: passing all values to a function
-    takes twice as long. If that is not the checksum, a value may be unusual (such as a text that Python writes with an
-    escape), and the function decides.
+    takes half as long again or more. If the sum differs, a value may be unusual (such as a text that Python writes with
+    an escape), and the function decides.
     """
     sum, values = f"{table}.{SUM}", ", ".join(f"{table}.{column.name}" for column in columns)
     usual, text = _usual_text(table, columns)
