@@ -220,6 +220,42 @@ class Catalog:
         others = {name: self.query(name) for name in names if name not in found}
         return found | {name: query for name, query in others.items() if query is not None}
 
+    def query_columns(self, numbers: Sequence[int]) -> tuple[list[Any], ...]:
+        """Some queries in columns, in any order: numbers, names, ids of shapes, changes that added them, and whether
+        they have a preference. For very many queries, this takes a fraction of the time of `queries_by_number`."""
+        found: tuple[list[Any], ...] = ([], [], [], [], [])
+        is_whole = True
+        try:
+            with self.database.connect() as connection:
+                selected = ["number", "name", "shape", "added", "preference is not null"]
+                selected.append(connection.is_whole("queries"))
+                for some in chunks(numbers):
+                    *columns, whole = connection.columns(
+                        selected, "from queries where number in :numbers", numbers=[int(number) for number in some]
+                    )
+                    for all_values, values in zip(found, columns, strict=True):
+                        all_values += values
+                    is_whole &= all(whole)
+        except HomeError:
+            self.queries_by_number(numbers)  # if a row is damaged, this names it
+            raise
+        if not is_whole or len(found[0]) < len(numbers):
+            self.queries_by_number(numbers)
+        return found
+
+    def shape(self, id: int) -> Shape | Selection | Paths:
+        return _shape(self.database, id)
+
+    def constants(self, numbers: Sequence[int]) -> dict[int, tuple[Constant, ...]]:
+        """The constants of some queries."""
+        found: dict[int, tuple[Constant, ...]] = {}
+        with self.database.connect() as connection:
+            for some in chunks(numbers):
+                of = "from queries where number in :numbers"
+                columns = connection.columns(["number", "constants"], of, numbers=[int(number) for number in some])
+                found |= {number: tuple(json.loads(texts)) for number, texts in zip(*columns, strict=True)}
+        return found
+
     def queries_by_number(self, numbers: Sequence[int]) -> dict[int, Query]:
         found: dict[int, Query] = {}
         with self.database.connect() as connection:

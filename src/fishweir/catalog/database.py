@@ -49,8 +49,17 @@ class Connection(ABC):
     def insert_tuples(self, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None: ...
 
     @abstractmethod
+    def columns(self, selected: Sequence[str], of: str, **values: Any) -> list[list[Any]]:
+        """The columns of a result without an object for each row: integers, texts and nulls, but no floats, whose last
+        digits are lost in some databases. `of` is the statement from its `from` on."""
+
+    @abstractmethod
+    def is_whole(self, *tables: str) -> str:
+        """An expression: whether the rows of these tables are undamaged."""
+
     def whole(self, *tables: str) -> str:
-        """An expression for a select list, the column `whole`: whether its rows of these tables are undamaged."""
+        """The same for a select list, as the column `whole`."""
+        return f"{self.is_whole(*tables)} as whole"
 
     def scalars(self, statement: str, **values: Any) -> list[Any]:
         """The first value of each row."""

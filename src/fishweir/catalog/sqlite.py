@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from fishweir.catalog.checksums import NOW, RESTORE, SUM, add_functions, damaged_row, with_checksum
+from fishweir.catalog.checksums import RESTORE, Column, add_functions, damaged_row, whole_test, with_checksum
 from fishweir.catalog.database import SQLITE, Connection, Database, Rows
 from fishweir.catalog.schema import definitions
 from fishweir.errors import CannotWrite, HomeError
@@ -83,18 +83,23 @@ class SqliteConnection(Connection):
                 some = values[start : start + most]
                 self.raw.execute(f"{head}{', '.join([marks] * (len(some) // width))})", (*shared, *some))
 
-    def whole(self, *tables: str) -> str:
-        sums = (f"{table}.{SUM} = {NOW}({', '.join(self._columns(table))})" for table in tables)
-        return f"{' and '.join(sums)} as whole"
+    def columns(self, selected: Sequence[str], of: str, **values: Any) -> list[list[Any]]:
+        """Each column as one JSON value, which takes a third of the time of fetching rows."""
+        lists = ", ".join(f"json_group_array({one})" for one in selected)
+        (found,) = self.execute(f"select {lists} {of}", **values)
+        return [json.loads(one) for one in found]
+
+    def is_whole(self, *tables: str) -> str:
+        return " and ".join(whole_test(table, self._columns(table)) for table in tables)
 
     def first_damaged(self, table: str) -> Any:
         """The first damaged row, or None."""
-        now = f"{NOW}({', '.join(self._columns(table))})"
-        return self.execute(f"select * from {table} where {SUM} is not {now} limit 1").first()
+        return self.execute(f"select * from {table} where {self.is_whole(table)} is not 1 limit 1").first()
 
-    def _columns(self, table: str) -> list[str]:
+    def _columns(self, table: str) -> tuple[Column, ...]:
         """The columns that the checksum covers: all but the generated one, which `table_info` does not list."""
-        return [f"{table}.{row.name}" for row in self.execute(f"pragma table_info({table})")]
+        rows = self.execute(f"pragma table_info({table})")
+        return tuple(Column(row.name, row.type.lower(), not (row.notnull or row.pk)) for row in rows)
 
     @contextmanager
     def file_errors(self) -> Iterator[None]:

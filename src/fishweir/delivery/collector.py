@@ -88,7 +88,7 @@ class Collector:
                 after = rows[channel][1] if channel in rows else commit.batch - 1
                 rows[channel] = channel, after, commit.batch
             if at_once:
-                sent = np.unique(np.concatenate([np.array(some, np.int64) for some in at_once.values()]))
+                sent = np.unique(np.concatenate(list(at_once.values())))
                 is_all = len(sent) == len(numbers) and not self.routing.are_few
                 with self._counting(commit) as count:
                     count.is_wanted = self.contents.keep(commit, sent, is_all, len(at_once) > 1)

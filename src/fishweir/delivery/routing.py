@@ -6,23 +6,27 @@ have subscribers, only the results of these are looked up.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fishweir.catalog.database import Database
+from fishweir.catalog.database import Connection, Database
 from fishweir.evaluate.arrays import Ints
+from fishweir.pipeline.column_cache import ColumnCache, Columns
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.results import ResultReader
+from fishweir.records import dataclass
 
 MAX_NAMES_LISTED = 1_000
 CHUNK = 10_000
 ROUTE_CACHE_SIZE = 200_000
 """The maximum number of queries whose subscriptions are cached."""
+LATEST = np.iinfo(np.int64).max
 
 Route = Callable[[Commit], dict[int, str]]
 """Maps a micro-batch to the queries whose results go through a channel, with the names in the subscriptions."""
@@ -33,7 +37,11 @@ _SUBSCRIBED = f"""
         subscriptions.start
     from {_JOINED}
 """
-_AT_ONCE = f"{_SUBSCRIBED} where not subscriptions.timed and queries.number in :some"
+_AT_ONCE = f"from {_JOINED} where not subscriptions.timed and queries.number in :some"
+_COLUMNS = (
+    "queries.number", "subscriptions.channel", "subscriptions.feed", "subscriptions.added", "subscriptions.dropped",
+    "case when subscriptions.start is not null then subscriptions.id end",
+)  # fmt: skip
 _OF_CHANNELS = f"{_SUBSCRIBED} where subscriptions.channel in :channels"
 _IN_FORCE = """
     subscriptions.added <= :version and (subscriptions.dropped is null or subscriptions.dropped > :version)
@@ -59,30 +67,50 @@ _SOME_SUBSCRIBED = """
 subscribers that a feed may have."""
 
 
-class _Subscription(NamedTuple):
-    channel: int
-    feed: str
-    added: int
-    dropped: int | None
-    start: float | None
+@dataclass(frozen=True)
+class _Subscriptions(Columns):
+    """Subscriptions in ascending order of the numbers of their queries."""
+
+    numbers: Ints
+    channels: Ints
+    feeds: NDArray[Any]
+    added: Ints
+    dropped: Ints
+    """`LATEST` if not dropped."""
+    start: NDArray[np.float64]
+
+    def in_force(self, commit: Commit) -> _Subscriptions:
+        """The condition `_IN_FORCE`."""
+        is_current = (self.added <= commit.version) & (self.dropped > commit.version)
+        chosen = is_current & (self.start <= commit.at)
+        return self if chosen.all() else self.take(np.flatnonzero(chosen))
+
+    def by_channel(self) -> Iterator[tuple[int, Ints, dict[int, str]]]:
+        """For each channel, its queries and the names in the subscriptions."""
+        order = np.argsort(self.channels, kind="stable")
+        channels, numbers, feeds = self.channels[order], self.numbers[order], self.feeds[order].tolist()
+        bounds = [0, *(np.flatnonzero(channels[1:] != channels[:-1]) + 1).tolist(), len(channels)]
+        listed = numbers.tolist()
+        for begin, end in pairwise(bounds if listed else []):
+            named = dict(zip(listed[begin:end], feeds[begin:end], strict=True))
+            yield int(channels[begin]), numbers[begin:end], named
 
 
-@dataclass
+@dataclass(frozen=True)
 class _RouteCache:
     """Cached lookups for a catalog version, valid while the version does not change."""
 
     version: int
     few: Ints | None
     """The queries with subscribers, if there are few."""
-    at_once: dict[int, list[_Subscription]] = field(default_factory=dict)
+    at_once: ColumnCache[_Subscriptions]
     """By query with results so far, the subscriptions that are delivered on change."""
-    size: int = 0
 
 
 class Routing:
     def __init__(self, database: Database, table: ResultsTable, reader: ResultReader) -> None:
         self.database, self.table, self.reader = database, table, reader
-        self._cache = _RouteCache(-1, None)
+        self._cache = self._empty(-1, None)
         self._recent: OrderedDict[tuple[int, int], dict[int, str]] = OrderedDict()
         """By micro-batch and channel, the most recent lookups: the names by which queries were subscribed to."""
         self._recent_size = 0
@@ -107,34 +135,37 @@ class Routing:
                 if len(names) <= MAX_NAMES_LISTED:
                     numbers = connection.scalars("select number from queries where name in :names", names=names)
                     few = np.array(sorted(numbers), dtype=np.int64)
-            self._cache = _RouteCache(version, few)
+            self._cache = self._empty(version, few)
         return self._cache
 
-    def on_change(self, commit: Commit, numbers: Ints) -> dict[int, list[int]]:
-        """By channel, the queries whose results are delivered on change."""
-        found: dict[int, dict[int, str]] = defaultdict(dict)
-        for number, subscribed in zip(numbers.tolist(), self._at_once(numbers.tolist()), strict=True):
-            for one in subscribed:
-                if _is_in_force(one, commit):
-                    found[one.channel][number] = one.feed
-        for channel, feeds in found.items():
-            self._remember((commit.batch, channel), feeds)
-        return {channel: list(feeds) for channel, feeds in found.items()}
+    def _empty(self, version: int, few: Ints | None) -> _RouteCache:
+        return _RouteCache(version, few, ColumnCache(lambda: self._at_once, ROUTE_CACHE_SIZE))
 
-    def _at_once(self, numbers: list[int]) -> list[list[_Subscription]]:
-        """For each query, the subscriptions that are delivered on change."""
-        routes = self._newest()
-        missing = [number for number in numbers if number not in routes.at_once]
-        if missing and routes.size > ROUTE_CACHE_SIZE:
-            routes.at_once, routes.size, missing = {}, 0, numbers
-        found: dict[int, list[_Subscription]] = {number: [] for number in missing}
+    def on_change(self, commit: Commit, numbers: Ints) -> dict[int, Ints]:
+        """By channel, the queries whose results are delivered on change."""
+        found: dict[int, Ints] = {}
+        for channel, subscribed, feeds in self._newest().at_once.of(numbers).in_force(commit).by_channel():
+            found[channel] = subscribed
+            self._remember((commit.batch, channel), feeds)
+        return found
+
+    def _at_once(self, numbers: Ints) -> _Subscriptions:
+        """The subscriptions to some queries that are delivered on change."""
+        found: list[list[Any]] = [[] for _ in _COLUMNS]
         with self.database.connect() as connection:
-            for some in _chunks(missing):
-                for row in connection.execute(_AT_ONCE, some=some):
-                    found[row.number].append(_Subscription(*tuple(row)[1:]))
-        routes.at_once |= found
-        routes.size += sum(1 + len(some) for some in found.values())
-        return [routes.at_once[number] for number in numbers]
+            for some in _chunks(numbers):
+                for values, more in zip(found, connection.columns(_COLUMNS, _AT_ONCE, some=some), strict=True):
+                    values += more
+            starts = _starts(connection, found.pop())
+        of, channels, feeds, added, dropped = found
+        return _Subscriptions(
+            np.array(of, np.int64),
+            np.array(channels, np.int64),
+            np.array(feeds, object),
+            np.array(added, np.int64),
+            np.array([LATEST if change is None else change for change in dropped], np.int64),
+            starts,
+        ).ordered()
 
     def _remember(self, key: tuple[int, int], feeds: dict[int, str]) -> None:
         """Caches a lookup, which sending the delivery needs again."""
@@ -190,6 +221,15 @@ class Routing:
             values = {"channel": channel, "version": commit.version, "at": commit.at}
             chunks = (connection.execute(_OF_MANY, some=some, **values) for some in _chunks(numbers))
             return {row.number: row.feed for chunk in chunks for row in chunk}
+
+
+def _starts(connection: Connection, ids: list[int | None]) -> NDArray[np.float64]:
+    """When subscriptions start, given the ids of those that do not start immediately."""
+    found: dict[int | None, float] = {None: -np.inf}
+    for some in _chunks([id for id in ids if id is not None]):
+        rows = connection.execute("select id, start from subscriptions where id in :some", some=some)
+        found |= {row.id: row.start for row in rows}
+    return np.array([found[id] for id in ids], np.float64)
 
 
 def _is_in_force(row: Any, commit: Commit) -> bool:

@@ -168,7 +168,7 @@ def query_status(
     for commit in table.commits():
         if (commit.version < query.added and len(query.numbers) == 1) or not commit.matches:
             continue
-        stamps = [reader.times(table, commit, query, number) for number in query.numbers]
+        stamps = [reader.times(table, commit, query, number, query.added) for number in query.numbers]
         if any(map(len, stamps)):
             results += sum(map(len, stamps))
             fired.append(commit.at)

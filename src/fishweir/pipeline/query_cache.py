@@ -6,148 +6,128 @@ output for the same documents. A shape is examined once, not for each query and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fishweir.algebra.nodes import DERIVED
-from fishweir.evaluate.arrays import Ints
+from fishweir.algebra.nodes import DERIVED, Constant
+from fishweir.algebra.path_queries import Paths, own_shape
+from fishweir.evaluate.arrays import Ints, distinct
+from fishweir.pipeline.column_cache import ColumnCache, Columns
 from fishweir.pipeline.outputs import is_bound_when_read, several
-from fishweir.pipeline.result import QueryLike
 from fishweir.records import dataclass
 
-FEW = 1_000
-"""The maximum number of recently added queries that are kept separately from the others."""
 REMEMBERED = 100_000
 """The number of queries that a reader caches, so that they are not looked up again for each batch."""
 
 
+class QuerySource(Protocol):
+    """The catalog, as far as readers need it."""
+
+    def query_columns(self, numbers: list[int]) -> tuple[list[Any], ...]:
+        """Numbers, names, ids of shapes, changes that added the queries, and whether they have a preference."""
+
+    def shape(self, id: int) -> Any: ...
+
+    def constants(self, numbers: list[int]) -> Mapping[int, tuple[Constant, ...]]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """What queries with the same output for the same documents have in common."""
+
+    shape: Any
+    constants: tuple[Constant, ...]
+    """Those of the query if its documents are bound when a row is read; otherwise none."""
+    preferred: bool
+    several: bool
+
+
 @dataclass(frozen=True)
-class QueryColumns:
+class QueryColumns(Columns):
     """Some queries in ascending order of their numbers."""
 
     numbers: Ints
-    queries: NDArray[Any]
     names: pa.StringArray
     added: Ints
     kinds: Ints
+    shown: NDArray[Any]
+    """The `Kind` of each query."""
     several: NDArray[np.bool_]
     """Whether several alternatives may yield the same result."""
     derived: NDArray[np.bool_]
     """Whether a query is an intermediate step of a chained join, whose results users do not read."""
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def has(self, numbers: Ints) -> NDArray[np.bool_]:
-        """Which of the given numbers are present."""
-        if not len(self):
-            return np.zeros(len(numbers), np.bool_)
-        at = np.minimum(np.searchsorted(self.numbers, numbers), len(self) - 1)
-        return np.asarray(self.numbers[at] == numbers, np.bool_)
-
-    def take(self, places: Ints) -> QueryColumns:
-        return QueryColumns(*(_take(getattr(self, field.name), places) for field in fields(self)))
 
     @cached_property
     def listed_names(self) -> NDArray[Any]:
         return _objects(self.names.to_pylist())
 
 
-class QueryCache:
-    """Columns of the queries looked up so far; thread-safe."""
+class QueryCache(ColumnCache[QueryColumns]):
+    """Columns of the queries looked up so far."""
 
-    def __init__(self, look_up: Callable[[list[int]], Mapping[int, QueryLike]]) -> None:
-        self._look_up, self._kinds = look_up, _Kinds()
-        self._known = _columns_of({}, self._kinds), _columns_of({}, self._kinds)
-        """The cached queries, and those added recently. New queries are added to the smaller set."""
-
-    def of(self, numbers: Ints) -> QueryColumns:
-        """The queries with the given distinct, ascending numbers."""
-        old, new = self._known
-        missing = numbers[~old.has(numbers)]
-        missing = missing[~new.has(missing)]
-        if len(missing):
-            old, new = self._with(old, new, self._look_up(missing.tolist()), numbers)
-        there = old.has(numbers)
-        found = old.take(np.searchsorted(old.numbers, numbers[there]))
-        if there.all():
-            return found
-        return _together(found, new.take(np.searchsorted(new.numbers, numbers[~there])))
-
-    def _with(
-        self, old: QueryColumns, new: QueryColumns, found: Mapping[int, QueryLike], numbers: Ints
-    ) -> tuple[QueryColumns, QueryColumns]:
-        kinds = self._kinds
-        if len(old) + len(new) + len(found) > REMEMBERED:
-            kinds, kept = _Kinds(), dict(found)
-            for columns in (old, new):
-                some = columns.take(np.flatnonzero(np.isin(columns.numbers, numbers)))
-                kept |= dict(zip(some.numbers.tolist(), some.queries, strict=True))
-            old, new = _columns_of({}, kinds), _columns_of(dict(sorted(kept.items())), kinds)
-        else:
-            new = _together(new, _columns_of(found, kinds))
-        if len(new) > max(FEW, len(old) // 4):
-            old, new = _together(old, new), _columns_of({}, kinds)
-        self._known, self._kinds = (old, new), kinds
-        return old, new
+    def __init__(self, source: QuerySource) -> None:
+        super().__init__(lambda: _LookUp(source), REMEMBERED)
 
 
-def _together(some: QueryColumns, others: QueryColumns) -> QueryColumns:
-    pairs = ((getattr(some, field.name), getattr(others, field.name)) for field in fields(some))
-    both = QueryColumns(*(_concatenated(*pair) for pair in pairs))
-    return both.take(np.argsort(both.numbers))
+class _LookUp:
+    """Looks up queries, and numbers their kinds."""
+
+    def __init__(self, source: QuerySource) -> None:
+        self.source = source
+        self._known: dict[tuple[Any, ...], int] = {}
+        self._kinds: list[Kind] = []
+
+    def __call__(self, numbers: Ints) -> QueryColumns:
+        listed, names, shapes, added, preferred = self.source.query_columns(numbers.tolist())
+        found, texts = np.array(listed, np.int64), pa.array(names, pa.string())
+        kinds = self._kinds_of(found, np.array(shapes, np.int64), np.array(preferred, np.bool_))
+        once, of = distinct(kinds)
+        shown = [self._kinds[kind] for kind in once.tolist()]
+        return QueryColumns(
+            found,
+            texts,
+            np.array(added, np.int64),
+            kinds,
+            _objects(shown)[of],
+            np.array([kind.several for kind in shown], np.bool_)[of],
+            pc.starts_with(texts, DERIVED).to_numpy(zero_copy_only=False),
+        ).ordered()
+
+    def _kinds_of(self, numbers: Ints, shapes: Ints, preferred: NDArray[np.bool_]) -> Ints:
+        once, of = distinct(shapes * 2 + preferred)
+        given = [(self.source.shape(code >> 1), code >> 1, bool(code & 1)) for code in once.tolist()]
+        own = [isinstance(shape, Paths) or is_bound_when_read(shape) for shape, _, _ in given]
+        shared = [-1 if alone else self._kind(*one) for one, alone in zip(given, own, strict=True)]
+        kinds = np.array(shared, np.int64)[of]
+        if any(own):
+            places = np.flatnonzero(kinds < 0)
+            constants = self.source.constants(numbers[places].tolist())
+            for place, number in zip(places.tolist(), numbers[places].tolist(), strict=True):
+                kinds[place] = self._own_kind(given[of[place]], constants[number])
+        return kinds
+
+    def _own_kind(self, given: tuple[Any, int, bool], constants: tuple[Constant, ...]) -> int:
+        """The kind of a query whose output depends on its constants."""
+        shape, id, preferred = given
+        if not isinstance(shape, Paths):
+            return self._kind(shape, id, preferred, constants)
+        return self._kind(own_shape(shape, constants)[0], (id, constants[0]), preferred)
+
+    def _kind(self, shape: Any, id: Any, preferred: bool, constants: tuple[Constant, ...] = ()) -> int:
+        key = id, preferred, repr(constants)
+        if key not in self._known:
+            self._known[key] = len(self._kinds)
+            self._kinds.append(Kind(shape, constants, preferred, several(shape)))
+        return self._known[key]
 
 
-def _take(column: Any, places: Ints) -> Any:
-    return column[places] if isinstance(column, np.ndarray) else column.take(pa.array(places))
-
-
-def _concatenated(some: Any, others: Any) -> Any:
-    return np.concatenate([some, others]) if isinstance(some, np.ndarray) else pa.concat_arrays([some, others])
-
-
-class _Kinds:
-    """Kind numbers by shape identity. The shapes are kept, so that their identities stay valid."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, ...], int] = {}
-        self._shapes: dict[int, tuple[Any, bool, bool]] = {}
-        self._kept: list[Any] = []
-
-    def of(self, query: QueryLike) -> tuple[int, bool]:
-        """The kind of a query, and whether several alternatives may yield the same result."""
-        shape = query.shape
-        if id(shape) not in self._shapes:
-            self._shapes[id(shape)] = shape, is_bound_when_read(shape), several(shape)
-        _, bound, often = self._shapes[id(shape)]
-        if bound:
-            self._kept.append(query.constants)
-        key = (id(shape), query.preferred, id(query.constants)) if bound else (id(shape), query.preferred)
-        return self._known.setdefault(key, len(self._known)), often
-
-
-def _columns_of(found: Mapping[int, QueryLike], kinds: _Kinds) -> QueryColumns:
-    listed = [found[number] for number in found]
-    of = [kinds.of(query) for query in listed]
-    return QueryColumns(
-        np.fromiter(found, np.int64, len(found)),
-        _objects(listed),
-        pa.array([query.name for query in listed], pa.string()),
-        np.array([query.added for query in listed], np.int64),
-        np.array([kind for kind, _ in of], np.int64),
-        np.array([often for _, often in of], np.bool_),
-        np.array([query.name.startswith(DERIVED) for query in listed], np.bool_),
-    )
-
-
-def _objects(items: Iterable[Any]) -> NDArray[Any]:
-    listed = list(items)
-    found = np.empty(len(listed), object)
-    found[:] = listed
+def _objects(items: list[Any]) -> NDArray[Any]:
+    found = np.empty(len(items), object)
+    found[:] = items
     return found

@@ -15,14 +15,12 @@ to_json_text = json.JSONEncoder(ensure_ascii=False, default=to_text).encode
 
 
 class QueryLike(Protocol):
-    @property
-    def name(self) -> str: ...
+    """A query, or what queries of one kind have in common."""
+
     @property
     def shape(self) -> Any: ...
     @property
     def constants(self) -> tuple[Constant, ...]: ...
-    @property
-    def added(self) -> int: ...
     @property
     def preferred(self) -> bool:
         """Whether the query has a preference, and so may lose patterns under overload."""

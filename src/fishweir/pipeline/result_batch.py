@@ -55,8 +55,9 @@ class ResultBatch:
         streams, numbers, timestamps, since = (
             block.listed(name) for name in ("stream", "document", "timestamp", "since")
         )
-        queries, names, of_query = (
-            column.tolist() for column in (self.queries.queries, self.queries.listed_names, self.queries.numbers)
+        kinds, names, of_query, added = (
+            column.tolist()
+            for column in (self.queries.shown, self.queries.listed_names, self.queries.numbers, self.queries.added)
         )
         columns = (self.entries, self.of, self.made_of, block.at[self.entries])
         left_out: tuple[str, ...] = ()
@@ -64,21 +65,21 @@ class ResultBatch:
         for some in block.in_parts(self.entries):
             for entry, place, making, row in zip(*(column[some].tolist() for column in columns), strict=True):
                 if making != last:
-                    documents, origin, outputs = made.of(making, entry, queries[place])
+                    documents, origin, outputs = made.of(making, entry, kinds[place])
                     where, timestamp, last = (streams[row], numbers[row]), timestamps[row], making
                 if has_cuts:
-                    cut = block.cut(entry, queries[place])
+                    cut = block.cut(entry, kinds[place])
                     left_out = cut.left_out if cut else ()
                 for bindings, output in outputs:
-                    came = since[row] if since[row] is None or since[row] >= 0 else queries[place].added
+                    came = since[row] if since[row] is None or since[row] >= 0 else added[place]
                     known = came, origin, where, left_out
                     yield of_query[place], Result(names[place], documents, timestamp, bindings, output, *known)
 
     @cached_property
     def kinds(self) -> tuple[Ints, list[QueryLike]]:
-        """The kind of each query and one query per kind: queries of one kind show the same of an entry."""
+        """The kind of each query, and the kinds: queries of one kind show the same of an entry."""
         _, firsts, kinds = np.unique(self.queries.kinds, return_index=True, return_inverse=True)
-        return kinds, self.queries.queries[firsts].tolist()
+        return kinds, self.queries.shown[firsts].tolist()
 
     @cached_property
     def made_of(self) -> Ints:
@@ -93,9 +94,9 @@ class ResultBatch:
 
     def those_cut(self, cut: bool) -> ResultBatch:
         """The results with omitted patterns, or those without."""
-        queries, pairs = self.queries.queries, zip(self.entries.tolist(), self.of.tolist(), strict=True)
+        kinds, pairs = self.queries.shown, zip(self.entries.tolist(), self.of.tolist(), strict=True)
         return self._some(
-            np.array([(self.block.cut(entry, queries[of]) is not None) == cut for entry, of in pairs], np.bool_)
+            np.array([(self.block.cut(entry, kinds[of]) is not None) == cut for entry, of in pairs], np.bool_)
         )
 
     def whole(self) -> ResultBatch:
@@ -112,10 +113,10 @@ class ResultBatch:
         if not often.any():
             return self
         keep = ~often[self.of]
-        queries, numbers = self.queries.queries, self.queries.numbers
+        kinds, numbers = self.queries.shown, self.queries.numbers
         for pair in np.flatnonzero(~keep).tolist():
             place, entry = int(self.of[pair]), int(self.entries[pair])
-            key = (int(numbers[place]), *self.block.key(entry, queries[place].shape))
+            key = (int(numbers[place]), *self.block.key(entry, kinds[place].shape))
             keep[pair] = once.is_new(int(self.block.last[entry]), key)
         return self._some(keep)
 

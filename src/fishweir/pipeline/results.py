@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,7 +26,7 @@ from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.omitted_patterns import omitted_patterns_of
 from fishweir.pipeline.output_timing import OutputTimer
 from fishweir.pipeline.outputs import is_bound_when_read, several
-from fishweir.pipeline.query_cache import QueryCache
+from fishweir.pipeline.query_cache import QueryCache, QuerySource
 from fishweir.pipeline.result import QueryLike, Result
 from fishweir.pipeline.result_batch import Once, ResultBatch, pairs_of
 from fishweir.pipeline.result_columns import SCHEMA, to_record_batch
@@ -49,17 +49,17 @@ ASKED = 64
 
 @dataclass(frozen=True)
 class ResultReader:
-    """Constructs results from rows; `look_up` returns the queries by number, `dead` those dropped by a version."""
+    """Constructs results from rows; `queries` looks up queries by number, `dead` those dropped by a version."""
 
     home: Home
-    look_up: Callable[[list[int]], Mapping[int, QueryLike]]
+    queries: QuerySource
     dead: Callable[[int], Ints]
     spent: OutputTimer = field(default_factory=OutputTimer, repr=False, compare=False)
     """The time that deliveries and published streams spend here."""
 
     @cached_property
     def _known(self) -> QueryCache:
-        return QueryCache(self.look_up)
+        return QueryCache(self.queries)
 
     def read(self, table: ResultsTable, commit: Commit, wanted: Ints | None = None) -> Iterator[tuple[int, Result]]:
         """The results of a micro-batch, each with the number of its query."""
@@ -142,7 +142,7 @@ class ResultReader:
             return np.empty(0, np.int64)
         return np.unique(self.expansion(table, commit).queries(table.rows(commit), wanted)[1])
 
-    def times(self, table: ResultsTable, commit: Commit, query: QueryLike, number: int) -> Any:
+    def times(self, table: ResultsTable, commit: Commit, query: QueryLike, number: int, added: int) -> Any:
         """The timestamps of one query's results in a micro-batch. Repeated results do not count."""
         if commit.completes >= 0 or not self.may_have(table, commit, np.array([number])):
             return np.empty(0, np.float64)
@@ -153,7 +153,7 @@ class ResultReader:
         row, _ = self.expansion(table, commit).queries(rows, np.array([number]))
         since = rows.column("since").combine_chunks().fill_null(np.iinfo(np.int64).max)
         came = since.to_numpy(zero_copy_only=False)[row]
-        row = row[(came >= query.added) | ((came < 0) & (came == table.tags([number])[0]))]
+        row = row[(came >= added) | ((came < 0) & (came == table.tags([number])[0]))]
         return result_times(rows.take(pa.array(np.unique(row))), several(query.shape))
 
     def may_have(self, table: ResultsTable, commit: Commit, wanted: Ints | None) -> bool:
