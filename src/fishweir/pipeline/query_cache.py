@@ -22,7 +22,7 @@ from fishweir.pipeline.column_cache import ColumnCache, Columns
 from fishweir.pipeline.outputs import is_bound_when_read, several
 from fishweir.records import dataclass
 
-REMEMBERED = 100_000
+REMEMBERED = 500_000
 """The number of queries that a reader caches, so that they are not looked up again for each batch."""
 
 

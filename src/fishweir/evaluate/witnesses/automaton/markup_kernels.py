@@ -11,6 +11,14 @@ from typing import Any
 
 from fishweir.evaluate.jit import inlined, lean_kernel
 from fishweir.evaluate.witnesses.automaton.character_kernels import REFUSED, is_same
+from fishweir.evaluate.witnesses.automaton.escape_kernels import (
+    copy,
+    is_kept,
+    put,
+    write_section,
+    write_text,
+    write_value,
+)
 from fishweir.evaluate.witnesses.automaton.name_kernels import is_declaration
 from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     AMP,
@@ -21,138 +29,17 @@ from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     EQUALS,
     GREATER,
     LESS,
-    NEWLINE,
     QUESTION,
     QUOTE,
     RETURN,
-    SEMICOLON,
     SLASH,
     SPACE,
-    TAB,
     after_other,
     copy_bytes,
-    copy_plain,
     is_space,
     next_mark,
-    put_character,
-    referred,
     tag_end,
 )
-
-
-@inlined
-def _put(text: bytes, into: Any, at: int) -> int:
-    for k in range(len(text)):
-        into[at + k] = text[k]
-    return at + len(text)
-
-
-@inlined
-def _copy(data: Any, first: int, last: int, into: Any, at: int) -> int:
-    for k in range(first, last):
-        into[at + k - first] = data[k]
-    return at + last - first
-
-
-@lean_kernel
-def _put_escaped(code: int, inside_value: bool, into: Any, at: int) -> int:
-    """Writes a character as libxml2 does in text, or in the value of an attribute."""
-    if code == LESS:
-        return _put(b"&lt;", into, at)
-    if code == GREATER:
-        return _put(b"&gt;", into, at)
-    if code == AMP:
-        return _put(b"&amp;", into, at)
-    if code == RETURN:
-        return _put(b"&#13;", into, at)
-    if inside_value:
-        if code == QUOTE:
-            return _put(b"&quot;", into, at)
-        if code == NEWLINE:
-            return _put(b"&#10;", into, at)
-        if code == TAB:
-            return _put(b"&#9;", into, at)
-    return put_character(code, into, at)
-
-
-@lean_kernel
-def _write_text(data: Any, i: int, stop: int, into: Any, at: int) -> tuple[int, int]:
-    """Writes character data up to the next `<`. Returns the index of the `<` and the end of the output."""
-    while True:
-        plain = copy_plain(data, i, stop, into, at)
-        i, at = i + plain, at + plain
-        if i >= stop:
-            break
-        byte = data[i]
-        if byte == LESS:
-            break
-        if byte == AMP:
-            end = i + 2
-            while data[end] != SEMICOLON:
-                end += 1
-            at = _put_escaped(referred(data, i + 1, end), False, into, at)
-            i = end
-        elif byte == GREATER:
-            at = _put(b"&gt;", into, at)
-        elif byte == RETURN:
-            if i + 1 >= stop or data[i + 1] != NEWLINE:
-                into[at] = NEWLINE
-                at += 1
-        else:
-            into[at] = byte
-            at += 1
-        i += 1
-    return i, at
-
-
-@inlined
-def _is_kept(data: Any, i: int) -> bool:
-    """Whether a reference is written as it is: `&lt;`, `&gt;` or `&amp;`."""
-    one, two = data[i + 1], data[i + 2]
-    return (two == 116 and (one == 108 or one == 103)) or (one == 97 and two == 109)
-
-
-@lean_kernel
-def _write_section(data: Any, i: int, stop: int, into: Any, at: int) -> int:
-    """Writes the content of a CDATA section as text. Returns the end of the output."""
-    while True:
-        plain = copy_plain(data, i, stop, into, at)
-        i, at = i + plain, at + plain
-        if i >= stop:
-            break
-        byte = data[i]
-        if byte == LESS or byte == GREATER or byte == AMP:
-            at = _put_escaped(byte, False, into, at)
-        elif byte != RETURN:
-            into[at] = byte
-            at += 1
-        elif data[i + 1] != NEWLINE:
-            into[at] = NEWLINE
-            at += 1
-        i += 1
-    return at
-
-
-@lean_kernel
-def _write_value(data: Any, i: int, stop: int, into: Any, at: int) -> int:
-    """Writes the value of an attribute, without quotes. White space becomes spaces. Returns the end of the output."""
-    while i < stop:
-        byte = data[i]
-        if byte == AMP:
-            end = i + 2
-            while data[end] != SEMICOLON:
-                end += 1
-            at = _put_escaped(referred(data, i + 1, end), True, into, at)
-            i = end
-        elif byte == LESS or byte == GREATER or byte == QUOTE:
-            at = _put_escaped(byte, True, into, at)
-        elif byte == RETURN and data[i + 1] == NEWLINE:
-            pass  # the newline becomes the space
-        else:
-            into[at] = SPACE if byte < SPACE else byte
-            at += 1
-        i += 1
-    return at
 
 
 @lean_kernel
@@ -190,9 +77,9 @@ def read_tag(data: Any, i: int, found: Any, tag: Any) -> int:
 @inlined
 def _write_attribute(data: Any, found: Any, k: int, into: Any, at: int) -> int:
     into[at] = SPACE
-    at = _copy(data, found[k, 0], found[k, 1], into, at + 1)
-    at = _put(b'="', into, at)
-    at = _write_value(data, found[k, 2], found[k, 3], into, at)
+    at = copy(data, found[k, 0], found[k, 1], into, at + 1)
+    at = put(b'="', into, at)
+    at = write_value(data, found[k, 2], found[k, 3], into, at)
     into[at] = QUOTE
     return at + 1
 
@@ -216,12 +103,12 @@ def _write_declaration(data: Any, declared: Any, k: int, shown: Any, count: int,
     if declared[k, 2] == declared[k, 3]:
         return REFUSED
     shown[count, 0], shown[count, 1] = declared[k, 0], declared[k, 1]
-    at = _put(b" xmlns", into, at)
+    at = put(b" xmlns", into, at)
     if declared[k, 0] < declared[k, 1]:
         into[at] = COLON
-        at = _copy(data, declared[k, 0], declared[k, 1], into, at + 1)
-    at = _put(b'="', into, at)
-    at = _copy(data, declared[k, 2], declared[k, 3], into, at)
+        at = copy(data, declared[k, 0], declared[k, 1], into, at + 1)
+    at = put(b'="', into, at)
+    at = copy(data, declared[k, 2], declared[k, 3], into, at)
     into[at] = QUOTE
     return at + 1
 
@@ -325,11 +212,11 @@ def write_markup(
     while True:
         if data[i] != LESS:
             i = next_mark(data, i, stop)
-            while i < stop and data[i] == AMP and _is_kept(data, i):
+            while i < stop and data[i] == AMP and is_kept(data, i):
                 i = next_mark(data, i + 4, stop)
             if data[i] != LESS:
                 at = copy_bytes(data, run, i, into, at)
-                i, at = _write_text(data, i, stop, into, at)
+                i, at = write_text(data, i, stop, into, at)
                 run = i
             continue
         mark = data[i + 1]
@@ -361,7 +248,7 @@ def write_markup(
                 return REFUSED
             else:
                 at = copy_bytes(data, run, first, into, at)
-                at = _write_section(data, first + 9, i - 3, into, at)
+                at = write_section(data, first + 9, i - 3, into, at)
                 run = i
         else:
             began, i = i, i + 1
@@ -402,7 +289,7 @@ def write_markup(
                 level = 1
                 continue
             if empty:
-                at = _put(b"/>", into, at)
+                at = put(b"/>", into, at)
                 if level == 0:
                     return at
             else:
