@@ -22,7 +22,7 @@ from fishweir.algebra.values import to_timestamp
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.plan.plan import SourcePlan
 from fishweir.evaluate.witnesses.automaton.checking import check
-from fishweir.evaluate.witnesses.path_tables import Path, PathTable, bytes_of, offsets_of, tuple_tables
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable, bytes_of, offsets_of, only_chunk, tuple_tables
 from fishweir.evaluate.witnesses.shared_paths import DocumentWalk
 from fishweir.evaluate.witnesses.turns import EVERYTHING, ElementTurns, Turns
 from fishweir.intake.log import StreamLog
@@ -180,12 +180,8 @@ def _read_tuples(
     chunk.numbers, chunk.timestamps, chunk.arrivals = numbers, times, table.column("arrival").to_numpy()
     if "origin" in table.column_names:
         chunk.origins = table.column("origin").fill_null(-1).to_numpy()
-    columns = {xml_name(name): _only_chunk(table.column(column_name(name))) for name, _ in log.stream.columns}
+    columns = {xml_name(name): only_chunk(table.column(column_name(name))) for name, _ in log.stream.columns}
     chunk.witnesses = tuple_tables(xml_name(log.stream.tuple_element), columns, plan.paths)
-
-
-def _only_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def tuple_timestamps(table: pa.Table, stream: StreamDefinition) -> tuple[NDArray[np.float64], dict[int, str]]:

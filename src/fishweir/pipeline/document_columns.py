@@ -25,6 +25,7 @@ from fishweir.evaluate.arrays import Ints, distinct
 from fishweir.evaluate.group import origin_of
 from fishweir.evaluate.witnesses.automaton import subtree_kernels as kernels
 from fishweir.evaluate.witnesses.automaton.subtrees import Bodies, Request
+from fishweir.evaluate.witnesses.path_tables import only_chunk
 from fishweir.evaluate.witnesses.shared_paths import FoundTables, SharedPaths
 from fishweir.intake.log import StreamLog
 from fishweir.pipeline.source_documents import SourceDocument, bind, fields_of, ids_of, taken_of
@@ -89,7 +90,7 @@ class DocumentColumns:
 
     @cached_property
     def _bodies(self) -> pa.LargeBinaryArray:
-        return self._entries.column("body").combine_chunks()
+        return only_chunk(self._entries.column("body"))
 
     @cached_property
     def bodies(self) -> Bodies:

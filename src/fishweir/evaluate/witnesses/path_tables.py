@@ -185,6 +185,11 @@ def hash_texts(texts: pa.Array) -> NDArray[np.uint64]:
     return mix(sums[starts + lengths] - sums[starts])
 
 
+def only_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array, not copied if it has only one chunk."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def offsets_of(texts: pa.Array) -> Ints:
     return np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
 
