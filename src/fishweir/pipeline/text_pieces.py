@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.jit import lean_kernel, put_word, word_at
 
+LONGEST = np.iinfo(np.int32).max
+"""The maximum number of bytes of a column."""
+
 
 class Texts(NamedTuple):
     """For each row, the text of `column` at the row's place, or an empty text if the place is -1. No text is null."""
@@ -81,12 +84,12 @@ def interleaved(pieces: Sequence[Texts], there: NDArray[np.bool_]) -> pa.StringA
 
 def _interleaved(pieces: Sequence[Piece], size: int) -> tuple[Ints, NDArray[np.uint8]]:
     """The bounds of the pieces, row by row, and their bytes."""
-    each, lengths = [], np.empty((size, len(pieces)), np.int64)
+    each, bounds = [], np.zeros(size * len(pieces) + 1, np.int64)
     for number, piece in enumerate(pieces):
         column, places = (pa.array([piece], pa.string()), np.zeros(size, np.int64)) if isinstance(piece, str) else piece
-        lengths[:, number] = Texts(column, places).lengths()
         each.append((_bytes(column), _offsets(column), places))
-    bounds = np.append(0, np.cumsum(lengths.ravel()))
+        _measure_texts(each[-1][1], places, number, len(pieces), bounds)
+    np.cumsum(bounds, out=bounds)
     into = np.empty(bounds[-1], np.uint8)
     for number, (data, offsets, places) in enumerate(each):
         _copy_texts(data, offsets, places, bounds, number, len(pieces), into)
@@ -94,9 +97,9 @@ def _interleaved(pieces: Sequence[Piece], size: int) -> tuple[Ints, NDArray[np.u
 
 
 def _column(offsets: Ints, content: NDArray[np.uint8]) -> pa.StringArray:
-    """Raises ArrowInvalid if the texts exceed the limit of a column, 2 GB."""
-    short = pa.array(offsets, pa.int32()).buffers()[1]
-    return pa.StringArray.from_buffers(len(offsets) - 1, short, pa.py_buffer(content))
+    if len(content) > LONGEST:
+        raise pa.ArrowInvalid(f"the texts of a column have {len(content):,} bytes; the limit is {LONGEST:,}")
+    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(content))
 
 
 def _offsets(column: pa.StringArray) -> NDArray[np.int32]:
@@ -128,6 +131,14 @@ def _has_any(data: Any, first: int, last: int, marked: Any) -> bool:
     for i in range(first, last):
         found |= marked[data[i]]
     return found
+
+
+@lean_kernel
+def _measure_texts(offsets: Any, places: Any, number: int, pieces: int, bounds: Any) -> None:
+    """Writes the length of the piece with a number of each row, after its place among the bounds."""
+    for row in range(len(places)):
+        if places[row] >= 0:
+            bounds[row * pieces + number + 1] = offsets[places[row] + 1] - offsets[places[row]]
 
 
 @lean_kernel
