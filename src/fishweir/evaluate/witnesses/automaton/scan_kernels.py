@@ -28,17 +28,22 @@ def zero_bytes(word: Any) -> Any:
     return (word - ONES) & ~word & TOPS
 
 
+@inlined
+def _next(data: Any, i: int, stop: int, mark: int, marks: Any) -> int:
+    """The index of the next mark, or `stop`. `marks` is a word of eight of them."""
+    while i + 8 <= stop and not zero_bytes(word_at(data, i) ^ marks):
+        i += 8
+    if i + 8 <= stop:
+        i += trailing_zeros(zero_bytes(word_at(data, i) ^ marks)) >> 3
+    while i < stop and data[i] != mark:
+        i += 1
+    return i
+
+
 @lean_kernel
 def next_less(data: Any, i: int, stop: int) -> int:
     """The index of the next `<`, or `stop`."""
-    while i + 8 <= stop:
-        found = zero_bytes(word_at(data, i) ^ _LESSES)
-        if found:
-            return i + (trailing_zeros(found) >> 3)
-        i += 8
-    while i < stop and data[i] != LESS:
-        i += 1
-    return i
+    return _next(data, i, stop, LESS, _LESSES)
 
 
 @lean_kernel
@@ -138,14 +143,7 @@ def copy_plain(data: Any, i: int, stop: int, into: Any, at: int) -> int:
 @lean_kernel
 def next_greater(data: Any, i: int, stop: int) -> int:
     """The index of the next `>`, or `stop`."""
-    while i + 8 <= stop:
-        found = zero_bytes(word_at(data, i) ^ _GREATERS)
-        if found:
-            return i + (trailing_zeros(found) >> 3)
-        i += 8
-    while i < stop and data[i] != GREATER:
-        i += 1
-    return i
+    return _next(data, i, stop, GREATER, _GREATERS)
 
 
 @lean_kernel

@@ -19,10 +19,6 @@ from fishweir.evaluate.witnesses.automaton.check_kernels import DEEPEST, MOST_AT
 from fishweir.evaluate.witnesses.automaton.checking import check
 from fishweir.evaluate.witnesses.automaton.subtree_kernels import GROWTH, ROOM, take_nodes
 
-AT_ONCE = 1 << 18
-"""The number of bytes that are written before they are added to the texts of a request: they stay in the cache, and
-memory that was never used before costs more than to write it twice."""
-
 Taken = tuple[pa.StringArray, NDArray[np.bool_]]
 """A text for each node, and whether the node is left to libxml2. Its text is empty in that case."""
 
@@ -85,35 +81,13 @@ class Bodies:
         ends, refused = np.zeros(size, np.int64), np.zeros(size, np.bool_)
         sizes, ats = np.diff(self.bounds), np.zeros(len(requests), np.int64)
         needed = max(int(sizes[some].max(initial=0)) for some in documents) * GROWTH + ROOM
-        into: NDArray[np.uint8] = np.empty((len(requests), max(needed, AT_ONCE)), np.uint8)
-        texts = [_Texts(int(sizes[distinct(some)[0]].sum())) for some in documents]
+        room = max(int(sizes[distinct(some)[0]].sum()) for some in documents)
+        into: NDArray[np.uint8] = np.empty((len(requests), 2 * room + needed), np.uint8)
         nodes = np.concatenate(documents), np.concatenate(positions), nexts, stops
         arguments = np.array([one.what for one in requests]), np.frombuffer(b"".join(names), np.uint8), name_bounds
-        lists, is_done = (found, declared, levels, shown, tag), False
-        while not is_done:
-            before = nexts.copy()
-            ats[:] = 0
-            is_done = take_nodes(self.data, self.bounds, *nodes, *arguments, *lists, into, ats, ends, refused)
-            for r, text in enumerate(texts):
-                ends[before[r] : nexts[r]] += text.size
-                text.add(into[r, : ats[r]])
-        spans = [slice(stop - len(some), stop) for some, stop in zip(documents, stops.tolist(), strict=True)]
-        return [(text.content(), ends[some], refused[some]) for text, some in zip(texts, spans, strict=True)]
-
-
-class _Texts:
-    """Concatenated texts. `expected` is their approximate size."""
-
-    def __init__(self, expected: int) -> None:
-        self._content: NDArray[np.uint8] = np.empty(expected, np.uint8)
-        self.size = 0
-
-    def add(self, more: NDArray[np.uint8]) -> None:
-        end = self.size + len(more)
-        if end > len(self._content):
-            self._content = np.append(self._content[: self.size], np.empty(end, np.uint8))
-        self._content[self.size : end] = more
-        self.size = end
-
-    def content(self) -> NDArray[np.uint8]:
-        return self._content[: self.size]
+        lists = found, declared, levels, shown, tag
+        while not take_nodes(self.data, self.bounds, *nodes, *arguments, *lists, into, ats, ends, refused):
+            into = np.append(into, np.empty((len(requests), into.shape[1] + needed), np.uint8), axis=1)
+        starts = np.append(0, stops[:-1]).tolist()
+        spans = [slice(start, stop) for start, stop in zip(starts, stops.tolist(), strict=True)]
+        return [(into[r, : ats[r]], ends[some], refused[some]) for r, some in enumerate(spans)]
