@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -97,7 +97,7 @@ class Materializer:
         count = sum(self._publish(commit) for commit in self._commits())
         waiting = [target for target in self.targets.values() if target.absences and target.absences.ends]
         if waiting:
-            reached = lru_cache(maxsize=None)(self._reached)
+            reached = cache(self._reached)
             count += sum(self._pass_on(target, reached) for target in waiting)
         return count
 

@@ -2,7 +2,7 @@
 
 In: a shape, the documents and the nodes of each side of some results. Out: a column of bindings and a column of
 outputs. A variable is bound on one side, and most of an output depends on one side. Both are constructed once per
-document and nodes, and combined by Arrow. A pair of documents takes no Python code of its own.
+document and nodes, and joined by one kernel (text_pieces.py). A pair of documents takes no Python code of its own.
 """
 
 from __future__ import annotations
