@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fishweir.errors import QueryError
-from fishweir.languages.statement_text import Rejected, StatementText, split_script
+from fishweir.languages.statement_text import Rejected, ScriptPieces, StatementText
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -32,7 +32,7 @@ def check_refused(
 ) -> None:
     """Checks that the second statement of a script is refused with this message, and the caret at the last `place` or
     at the end."""
-    piece = list(split_script(f"{before};\n   {statement} ;"))[1]
+    piece = list(ScriptPieces(f"{before};\n   {statement} ;"))[1]
     with pytest.raises(Rejected) as caught:
         parse(piece)
     error = piece.error(caught.value)

@@ -9,11 +9,11 @@ from fishweir.errors import QuerySyntaxError
 from fishweir.languages import lexical
 from fishweir.languages.niagaracq.language import GRAMMAR
 from fishweir.languages.script import parse_script
-from fishweir.languages.statement_text import split_script
+from fishweir.languages.statement_text import ScriptPieces
 
 
 def texts(script: str) -> list[str]:
-    return [piece.text for piece in split_script(script)]
+    return [piece.text for piece in ScriptPieces(script)]
 
 
 @pytest.mark.parametrize(

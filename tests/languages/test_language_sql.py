@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from fishweir.languages.lexical import quote
 from fishweir.languages.roses.literals import READERS
 from fishweir.languages.sql.language import parse_query
-from fishweir.languages.statement_text import Rejected, StatementText, split_script
+from fishweir.languages.statement_text import Rejected, ScriptPieces, StatementText
 from tests import strategies as st
 from tests.languages.cases import fixture_cases
 from tests.languages.feed_text import selection_text
@@ -16,7 +16,7 @@ from tests.languages.feed_text import selection_text
 
 @pytest.mark.parametrize(("query", "algebra"), list(fixture_cases("sql")))
 def test_compiles_to(query: str, algebra: str) -> None:
-    (piece,) = split_script(query + ";")
+    (piece,) = ScriptPieces(query + ";")
     parsed = parse_query(piece)
     assert selection_text(parsed.shape, parsed.constants) == algebra
     assert parsed.shape.slots == tuple(sorted(parsed.shape.slots, key=lambda slot: slot.index))

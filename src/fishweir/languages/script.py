@@ -19,7 +19,7 @@ from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquot
 from fishweir.languages.parsed import AnyParsed, ParsedQuery, all_items, split_distinct, to_statement
 from fishweir.languages.series import Streak
 from fishweir.languages.skeleton import SkeletonCache
-from fishweir.languages.statement_text import Rejected, StatementText, split_script
+from fishweir.languages.statement_text import Rejected, ScriptPieces, StatementText
 from fishweir.languages.subscriptions import SHARED
 from fishweir.records import dataclass
 
@@ -204,7 +204,7 @@ def parse_script(text: str, now: float | None = None, cache: SkeletonCache | Non
     Raises QuerySyntaxError or QueryError with line, column and a caret in the whole script.
     """
     reader = _Reader(time.time() if now is None else now, _CACHE if cache is None else cache)
-    return [statement for piece in split_script(text) for statement in reader.read(piece)]
+    return [statement for piece in ScriptPieces(text) for statement in reader.read(piece)]
 
 
 def parse_for_storage(text: str, now: float, cache: SkeletonCache | None = None) -> list[Statement | UniformQueries]:
@@ -212,7 +212,7 @@ def parse_for_storage(text: str, now: float, cache: SkeletonCache | None = None)
     together (series.py), and queries that are a single path have it as a constant (algebra/path_queries.py)."""
     reader = _Reader(now, _CACHE if cache is None else cache, paths=text.count(";") >= FEWEST_PATHS)
     found: list[Statement | UniformQueries] = []
-    pieces, streak = split_script(text), Streak()
+    pieces, streak = ScriptPieces(text), Streak()
     for piece in pieces:
         found += (some := reader.read(piece))
         if streak.is_long_with(some[-1], piece.start):

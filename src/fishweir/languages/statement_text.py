@@ -80,10 +80,6 @@ class ScriptPieces(Iterator[StatementText]):
         raise StopIteration
 
 
-def split_script(script: str) -> ScriptPieces:
-    return ScriptPieces(script)
-
-
 def _unclosed(script: str, at: int) -> QueryError:
     what = "comment" if script.startswith("<!--", at) else "quoted text"
     closing = {"<": "-->", "“": "”"}.get(script[at], script[at])
