@@ -159,7 +159,7 @@ class DocumentColumns:
         return walk.tables()
 
     def _some(self, documents: Ints) -> Bodies:
-        return Bodies.of(taken_at(self._bodies, documents), np.ones(len(documents), np.bool_))
+        return Bodies.of(taken_at(self._bodies, documents))
 
     def first_values(self, documents: Ints, path: RelativePath) -> pa.StringArray:
         """The first value at a path below the document element of each document; null if there is none."""

@@ -37,7 +37,8 @@ ENTRIES_AT_ONCE, PAIRS_AT_ONCE, BYTES_AT_ONCE, FEW = 1 << 15, 1 << 19, 1 << 26, 
 """The numbers of entries and pairs that are expanded together: query sets may be large. Fewer, but at least `FEW`, if
 their documents exceed a number of bytes: documents may be large, too.
 """
-THREADS = min(4, 1 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
+CORES = min(3, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+THREADS = CORES + 1
 """The number of threads that construct the columns of a table: most of it is done without the interpreter lock. There
 is one more than cores, since one of them often waits for the lock.
 """
@@ -72,10 +73,14 @@ class ResultReader:
         """The results of micro-batches, for the `wanted` queries or all, in batches. A query gets a result if it was
         registered before the earliest of its documents arrived, and only once, however many alternatives match.
         """
-        for some, expansion in self._together(table, commits):
-            yield from self._batches(table, some, expansion, wanted, share)
+        every = list(commits)
+        size = evenly(sum(commit.matches for commit in every))
+        for some, expansion in self._together(table, every, size):
+            yield from self._batches(table, some, expansion, wanted, share, size)
 
-    def _together(self, table: ResultsTable, commits: Iterable[Commit]) -> Iterator[tuple[list[Commit], Expansion]]:
+    def _together(
+        self, table: ResultsTable, commits: Iterable[Commit], size: int
+    ) -> Iterator[tuple[list[Commit], Expansion]]:
         """Small micro-batches in a row for which the same queries are dropped: a read has fixed costs."""
         some: list[Commit] = []
         known: Expansion | None = None
@@ -84,7 +89,7 @@ class ResultReader:
             if known is not None and not (
                 _is_plain(commit)
                 and _is_plain(some[-1])
-                and sum(one.matches for one in some) + commit.matches <= ENTRIES_AT_ONCE
+                and sum(one.matches for one in some) + commit.matches <= size
                 and np.array_equal(known.dropped, expansion.dropped)
             ):
                 yield some, known
@@ -95,7 +100,13 @@ class ResultReader:
             yield some, known
 
     def _batches(
-        self, table: ResultsTable, commits: list[Commit], expansion: Expansion, wanted: Ints | None, share: Share
+        self,
+        table: ResultsTable,
+        commits: list[Commit],
+        expansion: Expansion,
+        wanted: Ints | None,
+        share: Share,
+        size: int,
     ) -> Iterator[ResultBatch]:
         tables, cuts, commit = [table.rows(one) for one in commits], omitted_patterns_of(table, commits[0]), commits[0]
         rows, batches = pa.concat_tables(tables), np.repeat(np.arange(len(tables)), [len(one) for one in tables])
@@ -107,7 +118,7 @@ class ResultReader:
         sizes = expansion.at_most(rows)
         if wanted is not None:
             sizes = np.minimum(sizes, len(wanted))
-        for some in self._cut(rows, sizes[entries.rows], share.of(sizes[entries.rows], entries.documents)):
+        for some in self._cut(rows, sizes[entries.rows], share.of(sizes[entries.rows], entries.documents), size):
             block = Block(self.home, rows, entries, some, cuts)
             at, numbers = expansion.queries(block.rows, wanted)
             batch = pairs_of(block, at, numbers, self._known.of, table.tags).once(once)
@@ -118,14 +129,14 @@ class ResultReader:
             if len(batch.entries):
                 yield batch
 
-    def _cut(self, rows: pa.Table, sizes: Ints, within: slice) -> Iterator[slice]:
+    def _cut(self, rows: pa.Table, sizes: Ints, within: slice, size: int) -> Iterator[slice]:
         """Ranges of entries in order, each with a limited number of pairs with queries."""
         ends, start, most = np.cumsum(sizes), within.start, PAIRS_AT_ONCE
         if within.stop - start > FEW or (len(ends) and ends[-1] > FEW):
             most = max(min(BYTES_AT_ONCE // self._bytes(rows), most), FEW)
         while start < within.stop:
             full = np.searchsorted(ends, (ends[start - 1] if start else 0) + most, "right")
-            stop = min(max(int(full), start + 1), start + min(ENTRIES_AT_ONCE, most), within.stop)
+            stop = min(max(int(full), start + 1), start + min(size, most), within.stop)
             yield slice(start, stop)
             start = stop
 
@@ -176,6 +187,12 @@ class ResultReader:
         if commit.hidden:
             dead = np.concatenate([dead, np.array(commit.hidden, np.int64)])
         return Expansion(self.home.plan, table.sets, dead)
+
+
+def evenly(entries: int) -> int:
+    """The number of entries that are expanded together so that all cores have about the same work."""
+    rounds = -(-entries // (CORES * ENTRIES_AT_ONCE))
+    return max(-(-entries // max(rounds * CORES, 1)), FEW)
 
 
 def _is_plain(commit: Commit) -> bool:

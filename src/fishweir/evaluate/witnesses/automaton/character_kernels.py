@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from fishweir.evaluate.jit import inlined, lean_kernel, trailing_zeros, word_at
+from fishweir.evaluate.witnesses.automaton.escape_kernels import is_kept
+from fishweir.evaluate.witnesses.automaton.piece_kernels import COPIED, PLAIN
 from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     AMP,
     APOSTROPHE,
@@ -20,6 +22,7 @@ from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     LESS,
     ONES,
     QUOTE,
+    RETURN,
     SEMICOLON,
     TOPS,
     is_space,
@@ -46,19 +49,19 @@ def _kinds() -> Any:
 
 
 KINDS = _kinds()
-_LESSES, _AMPS, _CLOSINGS = (ONES * np.uint64(mark) for mark in (LESS, AMP, CLOSING))
+_LESSES, _GREATERS, _AMPS, _CLOSINGS = (ONES * np.uint64(mark) for mark in (LESS, GREATER, AMP, CLOSING))
 _QUOTES, _APOSTROPHES = (ONES * np.uint64(mark) for mark in (QUOTE, APOSTROPHE))
 _CONTROLS = ONES * np.uint64(32)
 
 
 @inlined
-def _plain_until(data: Any, i: int, stop: int) -> int:
-    """The index of the next byte that needs a further check, or an earlier index."""
+def _plain_until(data: Any, i: int, stop: int, one: Any, other: Any) -> int:
+    """The index of the next byte that needs a further check, or an earlier index. `one` and `other` are words of eight
+    marks each, which need it as well as `<`, `&`, control characters and characters beyond ASCII."""
     while i + 8 <= stop:
         word = word_at(data, i)
         found = ((word - _CONTROLS) & ~word & TOPS) | (word & TOPS) | zero_bytes(word ^ _LESSES)
-        found |= zero_bytes(word ^ _AMPS) | zero_bytes(word ^ _CLOSINGS)
-        found |= zero_bytes(word ^ _QUOTES) | zero_bytes(word ^ _APOSTROPHES)
+        found |= zero_bytes(word ^ _AMPS) | zero_bytes(word ^ one) | zero_bytes(word ^ other)
         if found:
             return i + (trailing_zeros(found) >> 3)
         i += 8
@@ -107,19 +110,26 @@ def after_reference(data: Any, i: int, stop: int) -> int:
 
 
 @lean_kernel
-def after_text(data: Any, i: int, stop: int) -> int:
-    """The index of the `<` that ends a text."""
+def after_text(data: Any, i: int, stop: int, name: Any) -> int:
+    """The index of the `<` that ends a text. Sets name[3] to what markup and values copy of it (piece_kernels.py)."""
+    copied = COPIED | PLAIN
     while i < stop:
-        i = _plain_until(data, i, stop)
+        i = _plain_until(data, i, stop, _CLOSINGS, _GREATERS)
         if i >= stop:
             return REFUSED
         byte = data[i]
         if KINDS[byte] & _PLAIN or byte == QUOTE or byte == APOSTROPHE:
+            if byte == RETURN:
+                copied = 0
+            elif byte == GREATER:
+                copied &= PLAIN
             i += 1
         elif byte == LESS:
+            name[3] = copied
             return i
         elif byte == AMP:
-            i = after_reference(data, i, stop)
+            first, i = i, after_reference(data, i, stop)
+            copied &= COPIED if i >= 0 and is_kept(data, first) else 0
         elif byte == CLOSING:
             if i + 2 < stop and data[i + 1] == CLOSING and data[i + 2] == GREATER:
                 return REFUSED
@@ -137,7 +147,7 @@ def after_text(data: Any, i: int, stop: int) -> int:
 def after_value(data: Any, i: int, stop: int, quote: int) -> int:
     """The index of the quote that ends a value."""
     while i < stop:
-        i = _plain_until(data, i, stop)
+        i = _plain_until(data, i, stop, _QUOTES, _APOSTROPHES)
         if i >= stop:
             return REFUSED
         byte = data[i]

@@ -28,6 +28,20 @@ from fishweir.evaluate.witnesses.automaton.character_kernels import (
     is_same,
 )
 from fishweir.evaluate.witnesses.automaton.name_kernels import is_declaration
+from fishweir.evaluate.witnesses.automaton.piece_kernels import (
+    COMMENT,
+    COPIED,
+    DECLARES,
+    EMPTY,
+    END,
+    INSTRUCTION,
+    LAST,
+    NOTHING,
+    SECTION,
+    START,
+    TEXT,
+    put_piece,
+)
 from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     APOSTROPHE,
     BANG,
@@ -272,84 +286,104 @@ def _is_word(data: Any, i: int, word: bytes) -> bool:
 
 
 @lean_kernel
-def _is_ordinary(data: Any, i: int, stop: int, stack: Any, declared: Any, found: Any, name: Any) -> bool:
+def list_pieces(data: Any, i: int, stop: int, stack: Any, declared: Any, found: Any, pieces: Any) -> int:
+    """Checks the document between two indexes, and lists its pieces (piece_kernels.py) if there is room for them.
+    Returns their number, or REFUSED if the document is not ordinary."""
+    name = stack[0]
     if stop - i > LONGEST:
-        return False
+        return REFUSED
     if i + 3 <= stop and data[i] == 0xEF and data[i + 1] == 0xBB and data[i + 2] == 0xBF:
         i += 3
     if i + 6 <= stop and _is_word(data, i, b"<?xml") and is_space(data[i + 5]):
         i = _after_declaration(data, i + 5, stop)
         if i < 0:
-            return False
-    depth, declarations, rooted = 0, 0, False
+            return REFUSED
+    depth, declarations, count = 0, 0, 0
     while i < stop:
+        began = i
         if data[i] != LESS:
             if depth == 0:
                 if not is_space(data[i]):
-                    return False
+                    return REFUSED
                 i += 1
                 continue
-            i = after_text(data, i, stop)
+            i = after_text(data, i, stop, name)
             if i < 0:
-                return False
+                return REFUSED
+            put_piece(pieces, count, began, TEXT | name[3])
+            began, count = i, count + 1
         if i + 3 >= stop:
-            return False
+            return REFUSED
         mark = data[i + 1]
         if mark == SLASH:
             if depth == 0:
-                return False
+                return REFUSED
             first, last = stack[depth, 0], stack[depth, 1]
             i += 2
             if i + last - first >= stop or not is_same(data, first, last, i, i + last - first):
-                return False
+                return REFUSED
             i += last - first
+            kind = END | COPIED if data[i] == GREATER else END
             while i < stop and is_space(data[i]):
                 i += 1
             if i >= stop or data[i] != GREATER:
-                return False
+                return REFUSED
             declarations = stack[depth, 2]
+            if count < len(pieces):
+                pieces[stack[depth, 3], LAST] = count
             depth -= 1
             i += 1
         elif mark == BANG or mark == QUESTION:
             i = _after_other(data, i, stop, depth > 0)
             if i < 0:
-                return False
+                return REFUSED
+            if depth == 0:
+                continue
+            kind = INSTRUCTION if mark == QUESTION else COMMENT if data[began + 2] == DASH else SECTION
         else:
-            if depth == 0 and rooted:
-                return False
-            rooted, first = True, i + 1
+            if depth == 0 and count > 0:
+                return REFUSED
+            first = i + 1
             i = after_name(data, first, stop, name)
             if i < 0:
-                return False
-            last, colon, before = i, name[0], declarations
+                return REFUSED
+            last, colon, before, kind = i, name[0], declarations, START
             if i < stop and data[i] == GREATER:
                 name[2] = 0
+                if i + 2 < stop and not (data[i + 1] == LESS and data[i + 2] == SLASH):
+                    kind |= COPIED
             else:
                 i = _after_attributes(data, i, stop, declared, declarations, found, name)
                 if i < 0:
-                    return False
+                    return REFUSED
                 declarations = name[1]
+                if declarations > before:
+                    kind |= DECLARES
             if colon != first and (
                 _is_xml(data, first, colon) or not _is_declared(data, first, colon, declared, declarations)
             ):
-                return False
+                return REFUSED
             if name[2] > 0 and not _prefixes_hold(data, declared, declarations, found, name[2]):
-                return False
+                return REFUSED
             if data[i] == SLASH:
-                declarations = before
+                declarations, kind = before, EMPTY | kind & DECLARES
                 i += 2
             else:
                 depth += 1
                 if depth > DEEPEST:
-                    return False
-                stack[depth, 0], stack[depth, 1], stack[depth, 2] = first, last, before
+                    return REFUSED
+                stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = first, last, before, count
                 i += 1
-    return rooted and depth == 0
+        put_piece(pieces, count, began, kind)
+        count += 1
+        if depth == 0:
+            put_piece(pieces, count, i, NOTHING)
+    return count if count > 0 and depth == 0 else REFUSED
 
 
 @lean_kernel
-def check_documents(data: Any, bounds: Any, stack: Any, declared: Any, found: Any, ordinary: Any) -> None:
+def check_documents(data: Any, bounds: Any, stack: Any, declared: Any, found: Any, pieces: Any, ordinary: Any) -> None:
     """Sets `ordinary` for each document. A document is the bytes between two bounds."""
-    name = stack[0]
     for document in range(len(bounds) - 1):
-        ordinary[document] = _is_ordinary(data, bounds[document], bounds[document + 1], stack, declared, found, name)
+        count = list_pieces(data, bounds[document], bounds[document + 1], stack, declared, found, pieces)
+        ordinary[document] = count > 0

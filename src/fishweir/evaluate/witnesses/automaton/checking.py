@@ -18,6 +18,7 @@ from fishweir.evaluate.witnesses.automaton.check_kernels import (
     MOST_DECLARATIONS,
     check_documents,
 )
+from fishweir.evaluate.witnesses.automaton.piece_kernels import PIECE
 
 
 def are_ordinary(bodies: Sequence[bytes]) -> NDArray[np.bool_]:
@@ -28,8 +29,13 @@ def are_ordinary(bodies: Sequence[bytes]) -> NDArray[np.bool_]:
 def check(data: NDArray[np.uint8], bounds: Ints) -> NDArray[np.bool_]:
     """The same for concatenated bodies, each the bytes between two bounds."""
     ordinary = np.zeros(len(bounds) - 1, np.bool_)
-    stack, declared, found = (
-        np.zeros((size + 2, 3), np.int64) for size in (DEEPEST, MOST_DECLARATIONS, MOST_ATTRIBUTES)
-    )
-    check_documents(data, bounds, stack, declared, found, ordinary)
+    check_documents(data, bounds, *scratch(), np.empty((0, PIECE), np.int64), ordinary)
     return ordinary
+
+
+def scratch() -> tuple[Ints, Ints, Ints]:
+    """What the check needs for the open elements, the declarations in force and the attributes of a tag."""
+    stack, declared, found = (
+        np.zeros((size + 2, 4), np.int64) for size in (DEEPEST, MOST_DECLARATIONS, MOST_ATTRIBUTES)
+    )
+    return stack, declared, found

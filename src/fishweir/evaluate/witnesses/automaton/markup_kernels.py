@@ -13,32 +13,39 @@ from fishweir.evaluate.jit import inlined, lean_kernel
 from fishweir.evaluate.witnesses.automaton.character_kernels import REFUSED, is_same
 from fishweir.evaluate.witnesses.automaton.escape_kernels import (
     copy,
-    is_kept,
     put,
     write_section,
     write_text,
     write_value,
 )
 from fishweir.evaluate.witnesses.automaton.name_kernels import is_declaration
+from fishweir.evaluate.witnesses.automaton.piece_kernels import (
+    BEGIN,
+    COMMENT,
+    COPIED,
+    DECLARES,
+    EMPTY,
+    END,
+    FLAGS,
+    KIND,
+    LAST,
+    SECTION,
+    START,
+    TEXT,
+)
 from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     AMP,
     APOSTROPHE,
-    BANG,
     COLON,
-    DASH,
     EQUALS,
     GREATER,
     LESS,
-    QUESTION,
     QUOTE,
     RETURN,
     SLASH,
     SPACE,
-    after_other,
     copy_bytes,
     is_space,
-    next_mark,
-    tag_end,
 )
 
 
@@ -188,10 +195,56 @@ def _plain_tag_end(data: Any, i: int) -> int:
 
 
 @lean_kernel
+def _write_start(
+    data: Any,
+    began: int,
+    declared: Any,
+    levels: Any,
+    depth: int,
+    above: int,
+    found: Any,
+    shown: Any,
+    tag: Any,
+    into: Any,
+    at: int,
+) -> int:
+    """Writes a start tag without its end, with the `above` declarations in force. Returns the end of the output, or
+    REFUSED."""
+    read_tag(data, began + 1, found, tag)
+    at = copy_bytes(data, began, tag[0], into, at)
+    for k in range(tag[1]):
+        if is_declaration(data, found[k, 0], found[k, 1]):
+            if found[k, 2] == found[k, 3]:
+                return REFUSED
+            at = _write_attribute(data, found, k, into, at)
+    if above > 0:
+        at = _write_inherited(data, began, found, tag, declared, levels, depth, above, shown, into, at)
+        if at < 0:
+            return REFUSED
+    for k in range(tag[1]):
+        if not is_declaration(data, found[k, 0], found[k, 1]):
+            at = _write_attribute(data, found, k, into, at)
+    return at
+
+
+@inlined
+def _is_as_is(data: Any, pieces: Any, piece: int) -> bool:
+    """Whether markup copies a tag with attributes, or a comment, as it is."""
+    kind, i, stop = pieces[piece, FLAGS] & KIND, pieces[piece, BEGIN] + 1, pieces[piece + 1, BEGIN]
+    if kind == START and pieces[piece, LAST] > piece + 1:
+        while not (data[i] == GREATER or is_space(data[i])):
+            i += 1
+        return _plain_tag_end(data, i) >= 0
+    while kind == COMMENT and i < stop and data[i] != RETURN:
+        i += 1
+    return kind == COMMENT and i == stop
+
+
+@lean_kernel
 def write_markup(
     data: Any,
-    i: int,
-    stop: int,
+    pieces: Any,
+    piece: int,
     content: bool,
     declared: Any,
     levels: Any,
@@ -203,95 +256,49 @@ def write_markup(
     into: Any,
     at: int,
 ) -> int:
-    """Writes the element that begins at `i`, or its content. Returns the end of the output, or REFUSED. `above`
+    """Writes the element that begins with a piece, or its content. Returns the end of the output, or REFUSED. `above`
     declarations of `depth` elements are in force. Content with declarations is refused, because each of its parts would
     have to repeat them."""
-    level, begun, run = 0, at, i  # what is written as it is, from `run` on, is copied together
-    if content and above > 0:
-        return REFUSED
-    while True:
-        if data[i] != LESS:
-            i = next_mark(data, i, stop)
-            while i < stop and data[i] == AMP and is_kept(data, i):
-                i = next_mark(data, i + 4, stop)
-            if data[i] != LESS:
-                at = copy_bytes(data, run, i, into, at)
-                i, at = write_text(data, i, stop, into, at)
-                run = i
-            continue
-        mark = data[i + 1]
-        if mark == SLASH:
-            level -= 1
-            if content and level == 0:
-                return copy_bytes(data, run, i, into, at)
-            i += 2
-            while data[i] != GREATER and not is_space(data[i]):
-                i += 1
-            if level > 0 and data[i] == GREATER:
-                i += 1
-                continue
-            at = copy_bytes(data, run, i, into, at)
-            into[at] = GREATER
-            at += 1
-            if level == 0:
-                return at
-            run = i = tag_end(data, i, stop) + 1
-        elif mark == QUESTION:
+    last = pieces[piece, LAST]
+    if content:
+        if above > 0 or pieces[piece, FLAGS] & DECLARES:
             return REFUSED
-        elif mark == BANG:
-            first, i = i, after_other(data, i, stop)
-            if data[first + 2] == DASH:
-                for k in range(first, i):
-                    if data[k] == RETURN:
-                        return REFUSED
-            elif i - first <= 12:
+        if last == piece:
+            return at
+        piece, last = piece + 1, last - 1
+    run = pieces[piece, BEGIN]  # what is written as it is, from `run` on, is copied together
+    while piece <= last:
+        flags = pieces[piece, FLAGS]
+        if above == 0 and (flags & COPIED or _is_as_is(data, pieces, piece)):
+            piece += 1
+            continue
+        begin, end, kind = pieces[piece, BEGIN], pieces[piece + 1, BEGIN], flags & KIND
+        at = copy_bytes(data, run, begin, into, at)
+        if kind == TEXT:
+            at = write_text(data, begin, end, into, at)[1]
+        elif kind == SECTION:
+            if end - begin <= 12:
                 return REFUSED
-            else:
-                at = copy_bytes(data, run, first, into, at)
-                at = write_section(data, first + 9, i - 3, into, at)
-                run = i
-        else:
-            began, i = i, i + 1
-            while not (data[i] == GREATER or data[i] == SLASH or is_space(data[i])):
-                i += 1
-            if level > 0 or (above == 0 and not content):
-                end = _plain_tag_end(data, i)
-                if end >= 0 and not (data[end + 1] == LESS and data[end + 2] == SLASH):
-                    i, level = end + 1, level + 1
-                    continue
-            at = copy_bytes(data, run, began, into, at)
-            i = read_tag(data, began + 1, found, tag)
-            at = copy_bytes(data, began, tag[0], into, at)
-            for k in range(tag[1]):
-                if is_declaration(data, found[k, 0], found[k, 1]):
-                    if (content and level == 0) or found[k, 2] == found[k, 3]:
-                        return REFUSED
-                    at = _write_attribute(data, found, k, into, at)
-            if level == 0 and above > 0:
-                at = _write_inherited(data, began, found, tag, declared, levels, depth, above, shown, into, at)
-                if at < 0:
-                    return REFUSED
-            for k in range(tag[1]):
-                if not is_declaration(data, found[k, 0], found[k, 1]):
-                    at = _write_attribute(data, found, k, into, at)
-            empty = data[i] == SLASH
-            if empty:
-                i += 2
-            elif data[i + 1] == LESS and data[i + 2] == SLASH:
-                empty, i = True, tag_end(data, i + 3, stop) + 1
-            else:
-                i += 1
-            run = i
-            if content and level == 0:
-                at = begun
-                if empty:
-                    return at
-                level = 1
-                continue
-            if empty:
-                at = put(b"/>", into, at)
-                if level == 0:
-                    return at
+            at = write_section(data, begin + 9, end - 3, into, at)
+        elif kind == START or kind == EMPTY:
+            at = _write_start(data, begin, declared, levels, depth, above, found, shown, tag, into, at)
+            if at < 0:
+                return REFUSED
+            above = 0  # these declarations are in force below it
+            if pieces[piece, LAST] <= piece + 1:
+                at, piece = put(b"/>", into, at), pieces[piece, LAST]
             else:
                 into[at] = GREATER
-                at, level = at + 1, level + 1
+                at += 1
+        elif kind == END:
+            i = begin + 2
+            while data[i] != GREATER and not is_space(data[i]):
+                i += 1
+            at = copy_bytes(data, begin, i, into, at)
+            into[at] = GREATER
+            at += 1
+        else:
+            return REFUSED
+        piece += 1
+        run = pieces[piece, BEGIN]
+    return copy_bytes(data, run, pieces[last + 1, BEGIN], into, at)

@@ -1,6 +1,7 @@
 """Compiled kernels that extract nodes of documents for results: their string values, their markup, their content.
 
-In: ordinary documents (check_kernels.py), and nodes by document and preorder position. Out: concatenated texts.
+In: documents, and nodes by document and preorder position. Out: concatenated texts. Nodes of documents that are not
+ordinary (check_kernels.py) are refused.
 """
 
 from __future__ import annotations
@@ -9,22 +10,23 @@ from typing import Any
 
 from fishweir.evaluate.jit import lean_kernel
 from fishweir.evaluate.witnesses.automaton.character_kernels import REFUSED
+from fishweir.evaluate.witnesses.automaton.check_kernels import list_pieces
 from fishweir.evaluate.witnesses.automaton.markup_kernels import prefix_end, read_tag, write_markup
 from fishweir.evaluate.witnesses.automaton.name_kernels import is_declaration
-from fishweir.evaluate.witnesses.automaton.scan_kernels import (
-    BANG,
-    DASH,
-    LESS,
-    QUESTION,
-    SLASH,
-    after_end_tag,
-    after_other,
-    after_start_tag,
-    next_less,
-    take_text,
-    take_value,
-    take_verbatim,
+from fishweir.evaluate.witnesses.automaton.piece_kernels import (
+    BEGIN,
+    DECLARES,
+    EMPTY,
+    END,
+    FLAGS,
+    KIND,
+    LAST,
+    PLAIN,
+    SECTION,
+    START,
+    TEXT,
 )
+from fishweir.evaluate.witnesses.automaton.scan_kernels import copy_bytes, take_text, take_value, take_verbatim
 
 VALUE, MARKUP, CONTENT, ATTRIBUTE = range(4)
 """The extracted part of a node: its string value, the node itself, its content, the value of an attribute."""
@@ -33,28 +35,17 @@ GROWTH, ROOM = 6, 4096
 
 
 @lean_kernel
-def _write_string(data: Any, i: int, stop: int, into: Any, at: int) -> int:
-    """Writes the string value of the element that begins at `i`. Returns the end of the output."""
-    level = 0
-    while True:
-        if data[i] != LESS:
-            i, at = take_text(data, i, stop, into, at)
-        mark = data[i + 1]
-        if mark == SLASH:
-            level -= 1
-            if level == 0:
-                return at
-            i = after_end_tag(data, i)
-        elif mark == QUESTION or mark == BANG:
-            first, i = i, after_other(data, i, stop)
-            if mark == BANG and data[first + 2] != DASH:
-                at = take_verbatim(data, first + 9, i - 3, into, at)
-        else:
-            i = after_start_tag(data, i, stop)
-            if data[i - 2] != SLASH:
-                level += 1
-            elif level == 0:
-                return at
+def _write_string(data: Any, pieces: Any, piece: int, into: Any, at: int) -> int:
+    """Writes the string value of the element that begins with a piece. Returns the end of the output."""
+    for inner in range(piece + 1, pieces[piece, LAST]):
+        flags, begin, end = pieces[inner, FLAGS], pieces[inner, BEGIN], pieces[inner + 1, BEGIN]
+        if flags & PLAIN:
+            at = copy_bytes(data, begin, end, into, at)
+        elif flags & KIND == TEXT:
+            at = take_text(data, begin, end, into, at)[1]
+        elif flags & KIND == SECTION:
+            at = take_verbatim(data, begin + 9, end - 3, into, at)
+    return at
 
 
 @lean_kernel
@@ -78,21 +69,15 @@ def _write_named(data: Any, found: Any, count: int, name: Any, into: Any, at: in
 
 
 @lean_kernel
-def _enter(
-    data: Any, i: int, declared: Any, levels: Any, depth: int, count: int, found: Any, tag: Any
-) -> tuple[int, int, int]:
-    """Reads the start tag at `i`. Returns the index after it, the number of declarations in force and the depth."""
-    before = count
-    i = read_tag(data, i + 1, found, tag)
-    if data[i] == SLASH:
-        return i + 2, count, depth
+def _enter(data: Any, began: int, declared: Any, count: int, found: Any, tag: Any) -> int:
+    """Adds the declarations of a start tag to those in force. Returns their number."""
+    read_tag(data, began + 1, found, tag)
     for k in range(tag[1]):
         if is_declaration(data, found[k, 0], found[k, 1]):
             declared[count, 0], declared[count, 1] = min(found[k, 0] + 6, found[k, 1]), found[k, 1]
             declared[count, 2], declared[count, 3] = found[k, 2], found[k, 3]
             count += 1
-    levels[depth + 1] = before
-    return i + 1, count, depth + 1
+    return count
 
 
 @lean_kernel
@@ -106,8 +91,10 @@ def take_nodes(
     whats: Any,
     names: Any,
     name_bounds: Any,
-    found: Any,
+    stack: Any,
     declared: Any,
+    found: Any,
+    pieces: Any,
     levels: Any,
     shown: Any,
     tag: Any,
@@ -118,8 +105,8 @@ def take_nodes(
 ) -> bool:
     """Writes nodes for several requests. Request `r` asks for the part `whats[r]` of the nodes from `nexts[r]` up to
     `stops[r]`, and the output is appended to `into[r]` at `ats[r]`. The nodes of a request ascend by document and
-    position, so each document is read once for all requests. Returns whether everything was written; if there was too
-    little room, the call is repeated with more."""
+    position, so each document is checked and read once for all requests. Returns whether everything was written; if
+    there was too little room, the call is repeated with more."""
     while True:
         document = -1
         for r in range(len(nexts)):
@@ -129,7 +116,8 @@ def take_nodes(
             return True
         i, stop = bounds[document], bounds[document + 1]
         needed = GROWTH * (stop - i) + ROOM
-        depth, position, count, at_tag = 0, -1, 0, False
+        size = list_pieces(data, i, stop, stack, declared, found, pieces)
+        depth, position, count, piece = 0, -1, 0, -1
         while True:
             wanted = -1
             for r in range(len(nexts)):
@@ -138,22 +126,18 @@ def take_nodes(
                     wanted = positions[k]
             if wanted < 0:
                 break
-            while position < wanted:
-                if at_tag:
-                    i, count, depth = _enter(data, i, declared, levels, depth, count, found, tag)
-                    at_tag = False
-                i = next_less(data, i, stop)
-                if i >= stop:
-                    break
-                mark = data[i + 1]
-                if mark == SLASH:
+            while position < wanted and piece + 1 < size:
+                if piece >= 0 and pieces[piece, FLAGS] & KIND == START:
+                    depth += 1
+                    levels[depth] = count
+                    if pieces[piece, FLAGS] & DECLARES:
+                        count = _enter(data, pieces[piece, BEGIN], declared, count, found, tag)
+                piece += 1
+                kind = pieces[piece, FLAGS] & KIND
+                if kind == END:
                     count, depth = levels[depth], depth - 1
-                    i = after_end_tag(data, i)
-                    continue
-                if mark == BANG or mark == QUESTION:
-                    i = after_other(data, i, stop)
-                    continue
-                position, at_tag = position + 1, True
+                elif kind == START or kind == EMPTY:
+                    position += 1
             for r in range(len(nexts)):
                 k = nexts[r]
                 if k == stops[r] or documents[k] != document or positions[k] != wanted:
@@ -165,15 +149,15 @@ def take_nodes(
                 if position != wanted:
                     pass
                 elif whats[r] == VALUE:
-                    ended = _write_string(data, i, stop, text, at)
+                    ended = _write_string(data, pieces, piece, text, at)
                 elif whats[r] == ATTRIBUTE:
-                    read_tag(data, i + 1, found, tag)
+                    read_tag(data, pieces[piece, BEGIN] + 1, found, tag)
                     name = names[name_bounds[r] : name_bounds[r + 1]]
                     ended = _write_named(data, found, tag[1], name, text, at)
                 else:
                     inner = whats[r] == CONTENT
                     ended = write_markup(
-                        data, i, stop, inner, declared, levels, depth, count, found, shown, tag, text, at
+                        data, pieces, piece, inner, declared, levels, depth, count, found, shown, tag, text, at
                     )
                 refused[k] = ended < 0
                 ats[r] = at if ended < 0 else ended
