@@ -62,11 +62,20 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(there) + low, (np.cumsum(there) - 1)[values - low]
 
 
+def firsts_of(of: Ints, size: int) -> Ints:
+    """The first position of each number below `size`, all of which occur."""
+    firsts = np.empty(size, np.int64)
+    firsts[of[::-1]] = np.arange(len(of))[::-1]
+    return firsts
+
+
 def codes_of(*columns: Ints) -> Ints:
     """A number for each row of some columns of equal length. The numbers have the same order as the rows."""
     codes, most = np.zeros(len(columns[0]), np.int64), 0
     for column in columns if len(codes) else ():
         low, high = int(column.min()), int(column.max())
+        if low == high:
+            continue
         if most >= np.iinfo(np.int64).max // (high - low + 1):
             codes = distinct(codes)[1]
             most = int(codes.max())

@@ -22,7 +22,7 @@ from fishweir.algebra.joins import to_join
 from fishweir.algebra.nodes import ElementOutput, Output, Shape, Step, TextOutput, VariableOutput
 from fishweir.algebra.return_paths import Bound
 from fishweir.algebra.returns import ForOutput, PathOutput, ReturnOutput
-from fishweir.evaluate.arrays import Ints, codes_of, distinct
+from fishweir.evaluate.arrays import Ints, codes_of, distinct, firsts_of
 from fishweir.evaluate.witnesses.automaton import subtree_kernels as kernels
 from fishweir.pipeline.document_columns import DocumentColumns, NodeTexts
 from fishweir.pipeline.outputs import is_bound_when_read
@@ -230,9 +230,7 @@ def distinct_rows(rows: Ints) -> tuple[Ints, Ints]:
     codes, of = distinct(codes_of(*rows.T))
     if len(codes) == len(rows) and (of == np.arange(len(of))).all():
         return rows, of
-    firsts = np.empty(len(codes), np.int64)
-    firsts[of[::-1]] = np.arange(len(of))[::-1]
-    return rows[firsts], of
+    return rows[firsts_of(of, len(codes))], of
 
 
 def has_columns(shape: Any) -> bool:

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fishweir.evaluate.arrays import Ints, codes_of, expand, order_of
+from fishweir.evaluate.arrays import Ints, codes_of, distinct, expand, order_of
 from fishweir.evaluate.group import Group, origin_of
 from fishweir.evaluate.plan.plan import cached_segment
-from fishweir.pipeline.row_lists import first_of, flat_of, lengths_of
+from fishweir.pipeline.row_lists import first_of, flat_of, lengths_of, values_of
 from fishweir.pipeline.writer import cached_set, set_path
 from fishweir.records import dataclass
 
@@ -40,37 +40,40 @@ class Expansion:
             *self._named(rows, wanted),
             _listed(rows, wanted),
         ]
-        row, numbers = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        alive = ~np.isin(numbers, self.dropped)
-        row, numbers = row[alive], numbers[alive]
+        some = [part for part in parts if len(part[0])]
+        row, numbers = some[0] if len(some) == 1 else (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        if len(self.dropped):
+            alive = ~np.isin(numbers, self.dropped)
+            row, numbers = row[alive], numbers[alive]
+        if (row[1:] > row[:-1]).all():
+            return row, numbers
         order = np.lexsort((numbers, row))
         return row[order], numbers[order]
 
     def at_most(self, rows: pa.Table) -> Ints:
         """The number of queries of each row, including dropped ones: an upper bound for the expansion."""
-        listed = lengths_of(rows, "members") + rows.column("count").combine_chunks().fill_null(0).to_numpy(
-            zero_copy_only=False
-        )
-        row, flat = flat_of(rows, "slices")
-        np.add.at(listed, row[::2], flat[1::2] - flat[::2])
-        return listed
+        counts, slices = rows.column("count").combine_chunks(), values_of(rows, "slices")
+        sums = np.append(0, np.cumsum(slices[1::2] - slices[::2]))
+        ends = np.cumsum(lengths_of(rows, "slices")) // 2
+        found = lengths_of(rows, "members") + np.diff(sums[ends], prepend=0)
+        return found if counts.null_count == len(counts) else found + _numbers(counts)  # type: ignore[no-any-return]
 
     def _by_group(self, rows: pa.Table) -> Iterator[tuple[Ints, Group]]:
         """The rows with slices of each group."""
         sliced = np.flatnonzero(lengths_of(rows, "slices"))
         if not len(sliced):
             return
-        some = rows.select(["segment", "group"]).take(pa.array(sliced))
+        some = _taken(rows.select(["segment", "group"]), sliced)
         segments = some.column("segment").combine_chunks().dictionary_encode()
         places = some.column("group").to_numpy().astype(np.int64)
         keys = segments.indices.to_numpy().astype(np.int64) * (places.max() + 1) + places
-        for key in np.unique(keys):
+        for key in distinct(keys)[0]:
             chosen = np.flatnonzero(keys == key)
             segment = cached_segment(self.plan, segments.dictionary[int(key // (places.max() + 1))].as_py())
             yield sliced[chosen], segment.groups[int(places[chosen[0]])]
 
     def _slices(self, rows: pa.Table, chosen: Ints, group: Group, wanted: Ints | None) -> Pairs:
-        row, flat = flat_of(rows.select(["slices"]).take(pa.array(chosen)), "slices")
+        row, flat = flat_of(_taken(rows.select(["slices"]), chosen), "slices")
         row, lo, hi = chosen[row[::2]], flat[::2], flat[1::2]
         members = np.asarray(group.members)
         source, found = _inside(lo, hi, members, wanted)
@@ -78,9 +81,11 @@ class Expansion:
 
     def _named(self, rows: pa.Table, wanted: Ints | None) -> Iterator[Pairs]:
         """The first `count` queries of the sets that rows name."""
+        if rows.column("set").null_count == len(rows):
+            return
         names = rows.column("set").combine_chunks().dictionary_encode()
         codes = names.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        counts = rows.column("count").combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)
+        counts = _numbers(rows.column("count").combine_chunks())
         order = np.argsort(codes, kind="stable")
         starts = np.searchsorted(codes[order], np.arange(len(names.dictionary) + 1))
         for code, name in enumerate(names.dictionary.to_pylist()):
@@ -88,6 +93,16 @@ class Expansion:
             members = cached_set(set_path(self.sets, name))
             source, found = _inside(np.zeros(len(chosen), np.int64), counts[chosen], members, wanted)
             yield chosen[source], found
+
+
+def _numbers(column: pa.Array) -> Ints:
+    """A column of numbers, with 0 for null."""
+    return column.fill_null(0).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _taken(rows: pa.Table, chosen: Ints) -> pa.Table:
+    """Some ascending rows, not copied if they are all."""
+    return rows if len(chosen) == len(rows) else rows.take(pa.array(chosen))
 
 
 def _inside(lo: Ints, hi: Ints, members: Ints, wanted: Ints | None) -> Pairs:

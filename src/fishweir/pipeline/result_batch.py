@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fishweir.evaluate.arrays import Ints, distinct, expand
+from fishweir.evaluate.arrays import Ints, distinct, expand, firsts_of
 from fishweir.pipeline.block import Block
 from fishweir.pipeline.bound_columns import bound_once, has_columns
 from fishweir.pipeline.columns import Column, column_list
@@ -78,8 +78,8 @@ class ResultBatch:
     @cached_property
     def kinds(self) -> tuple[Ints, list[QueryLike]]:
         """The kind of each query, and the kinds: queries of one kind show the same of an entry."""
-        _, firsts, kinds = np.unique(self.queries.kinds, return_index=True, return_inverse=True)
-        return kinds, self.queries.shown[firsts].tolist()
+        numbers, kinds = distinct(self.queries.kinds)
+        return kinds, self.queries.shown[firsts_of(kinds, len(numbers))].tolist()
 
     @cached_property
     def made_of(self) -> Ints:
@@ -201,7 +201,7 @@ def pairs_of(
     """
     once, of = distinct(numbers)
     columns = queries(once)
-    bounds = np.searchsorted(at, np.arange(len(block.rows) + 1))
+    bounds = np.append(0, np.cumsum(np.bincount(at, minlength=len(block.rows))))
     entries, positions = expand(bounds[block.at], bounds[block.at + 1])
     of = of[positions]
     since = block.since[block.at[entries]]

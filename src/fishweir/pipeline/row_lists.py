@@ -9,13 +9,18 @@ from fishweir.evaluate.arrays import Ints
 
 
 def lengths_of(rows: pa.Table, column: str) -> Ints:
-    lengths = rows.column(column).combine_chunks().value_lengths().fill_null(0)
-    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+    lists = rows.column(column).combine_chunks()
+    if not lists.null_count:
+        return np.diff(lists.offsets.to_numpy()).astype(np.int64)
+    if lists.null_count == len(lists):
+        return np.zeros(len(lists), np.int64)
+    return lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
 
 
 def flat_of(rows: pa.Table, column: str) -> tuple[Ints, Ints]:
     """All elements of a column of lists, and the row of each."""
-    return np.repeat(np.arange(len(rows)), lengths_of(rows, column)), values_of(rows, column)
+    values = values_of(rows, column)
+    return np.repeat(np.arange(len(rows)), lengths_of(rows, column)) if len(values) else values, values
 
 
 def values_of(rows: pa.Table, column: str) -> Ints:
