@@ -6,20 +6,24 @@ nodes are left to libxml2: those of documents that are not ordinary (checking.py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fishweir.evaluate.arrays import Ints, distinct
+from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.witnesses.automaton.check_kernels import DEEPEST, MOST_ATTRIBUTES, MOST_DECLARATIONS
 from fishweir.evaluate.witnesses.automaton.checking import check, scratch
 from fishweir.evaluate.witnesses.automaton.piece_kernels import PIECE, most_pieces
 from fishweir.evaluate.witnesses.automaton.subtree_kernels import GROWTH, ROOM, take_nodes
 
+AT_ONCE = 1 << 18
+"""The number of bytes of documents whose nodes are written together: few enough to stay in the processor's cache, in
+memory that is used again for the next ones."""
 NONE: Ints = np.empty(0, np.int64)
 Taken = tuple[pa.StringArray, NDArray[np.bool_]]
 """A text for each node, and whether the node is left to libxml2. Its text is empty in that case."""
@@ -67,25 +71,44 @@ class Bodies:
             found.append((pa.StringArray.from_buffers(len(left), pa.py_buffer(offsets), pa.py_buffer(into)), left))
         return found
 
-    def _taken(self, requests: Sequence[Request]) -> list[tuple[NDArray[np.uint8], Ints, NDArray[np.bool_]]]:
+    def _taken(self, requests: Sequence[Request]) -> list[tuple[bytes, Ints, NDArray[np.bool_]]]:
         """For each request, the concatenated texts, their ends, and which nodes are left to libxml2."""
         documents = [one.documents for one in requests]
-        stops = np.cumsum([len(some) for some in documents])
-        nexts, size = np.append(0, stops[:-1]), int(stops[-1])
+        starts = np.cumsum([0, *(len(some) for some in documents)])
         names = [one.attribute.encode() for one in requests]
-        name_bounds = np.cumsum([0, *map(len, names)])
-        ends, refused = np.zeros(size, np.int64), np.zeros(size, np.bool_)
-        sizes, ats = np.diff(self.bounds), np.zeros(len(requests), np.int64)
-        longest = max(int(sizes[some].max(initial=0)) for some in documents)
-        room, needed = max(int(sizes[distinct(some)[0]].sum()) for some in documents), longest * GROWTH + ROOM
-        into: NDArray[np.uint8] = np.empty((len(requests), 2 * room + needed), np.uint8)
-        nodes = np.concatenate(documents), np.concatenate([one.positions for one in requests]), nexts, stops
-        arguments = np.array([one.what for one in requests]), np.frombuffer(b"".join(names), np.uint8), name_bounds
+        nodes = np.concatenate(documents), np.concatenate([one.positions for one in requests])
+        arguments = (
+            np.array([one.what for one in requests]),
+            np.frombuffer(b"".join(names), np.uint8),
+            np.cumsum([0, *map(len, names)]),
+        )
+        longest = max(int(np.diff(self.bounds)[some].max(initial=0)) for some in documents)
         pieces = np.empty((most_pieces(longest), PIECE), np.int64)
         shown = np.empty((MOST_DECLARATIONS + MOST_ATTRIBUTES, 2), np.int64)
         lists = *scratch(), pieces, np.zeros(DEEPEST + 2, np.int64), shown, np.zeros(2, np.int64)
-        while not take_nodes(self.data, self.bounds, *nodes, *arguments, *lists, into, ats, ends, refused):
-            into = np.append(into, np.empty((len(requests), into.shape[1] + needed), np.uint8), axis=1)
-        starts = np.append(0, stops[:-1]).tolist()
-        spans = [slice(start, stop) for start, stop in zip(starts, stops.tolist(), strict=True)]
-        return [(into[r, : ats[r]], ends[some], refused[some]) for r, some in enumerate(spans)]
+        needed = longest * GROWTH + ROOM
+        into: NDArray[np.uint8] = np.empty((len(requests), 2 * AT_ONCE + needed), np.uint8)
+        ends, refused = np.zeros(starts[-1], np.int64), np.zeros(starts[-1], np.bool_)
+        texts: list[list[bytes]] = [[] for _ in requests]
+        written, nexts = np.zeros(len(requests), np.int64), starts[:-1].copy()
+        for upto in self._cuts():
+            begun, ats = nexts.copy(), np.zeros(len(requests), np.int64)
+            stops = starts[:-1] + [np.searchsorted(some, upto) for some in documents]
+            while not take_nodes(
+                self.data, self.bounds, *nodes, nexts, stops, *arguments, *lists, into, ats, ends, refused
+            ):
+                into = np.append(into, np.empty((len(requests), into.shape[1] + needed), np.uint8), axis=1)
+            for r, (text, at) in enumerate(zip(texts, ats.tolist(), strict=True)):
+                ends[begun[r] : stops[r]] += written[r]
+                text.append(into[r, :at].tobytes())
+            written += ats
+        spans = [slice(*pair) for pair in pairwise(starts.tolist())]
+        return [(b"".join(text), ends[some], refused[some]) for text, some in zip(texts, spans, strict=True)]
+
+    def _cuts(self) -> Iterator[int]:
+        """The ends of ranges of documents that have `AT_ONCE` bytes each, or one document that has more."""
+        first, last = 0, len(self.bounds) - 1
+        while first < last:
+            full = int(np.searchsorted(self.bounds, self.bounds[first] + AT_ONCE, "right")) - 1
+            first = max(full, first + 1)
+            yield first
