@@ -12,12 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.witnesses.automaton.check_kernels import (
-    DEEPEST,
-    MOST_ATTRIBUTES,
-    MOST_DECLARATIONS,
-    check_documents,
-)
+from fishweir.evaluate.witnesses.automaton.attribute_kernels import MOST_ATTRIBUTES, MOST_DECLARATIONS
+from fishweir.evaluate.witnesses.automaton.check_kernels import DEEPEST, check_documents
 from fishweir.evaluate.witnesses.automaton.piece_kernels import PIECE
 
 

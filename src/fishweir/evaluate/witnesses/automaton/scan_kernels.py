@@ -70,43 +70,6 @@ def tag_end(data: Any, i: int, stop: int) -> int:
     return stop
 
 
-@inlined
-def after_start_tag(data: Any, i: int, stop: int) -> int:
-    """The index after a start tag that begins here. Most of them have only a name."""
-    i += 2
-    while not (data[i] == GREATER or data[i] <= SPACE):
-        i += 1
-    return (i if data[i] == GREATER else tag_end(data, i, stop)) + 1
-
-
-@inlined
-def after_end_tag(data: Any, i: int) -> int:
-    """The index after an end tag that begins here."""
-    i += 3
-    while data[i] != GREATER:
-        i += 1
-    return i + 1
-
-
-@lean_kernel
-def next_mark(data: Any, i: int, stop: int) -> int:
-    """The index of the next `<`, `>`, `&` or carriage return, or `stop`."""
-    while i + 8 <= stop:
-        word = word_at(data, i)
-        found = (
-            zero_bytes(word ^ _LESSES)
-            | zero_bytes(word ^ _GREATERS)
-            | zero_bytes(word ^ _AMPS)
-            | zero_bytes(word ^ _RETURNS)
-        )
-        if found:
-            return i + (trailing_zeros(found) >> 3)
-        i += 8
-    while i < stop and not (data[i] == LESS or data[i] == GREATER or data[i] == AMP or data[i] == RETURN):
-        i += 1
-    return i
-
-
 @lean_kernel
 def copy_bytes(data: Any, first: int, last: int, into: Any, at: int) -> int:
     """Copies bytes. Returns the end of the copy. What is in `into` after it is undefined."""

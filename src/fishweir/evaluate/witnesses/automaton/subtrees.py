@@ -16,7 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.witnesses.automaton.check_kernels import DEEPEST, MOST_ATTRIBUTES, MOST_DECLARATIONS
+from fishweir.evaluate.witnesses.automaton.attribute_kernels import MOST_ATTRIBUTES, MOST_DECLARATIONS
+from fishweir.evaluate.witnesses.automaton.check_kernels import DEEPEST
 from fishweir.evaluate.witnesses.automaton.checking import check, scratch
 from fishweir.evaluate.witnesses.automaton.piece_kernels import PIECE, most_pieces
 from fishweir.evaluate.witnesses.automaton.subtree_kernels import GROWTH, ROOM, take_nodes
