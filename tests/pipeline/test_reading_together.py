@@ -45,7 +45,7 @@ def test_reading_together_matches_reading_individually(
                 weir.execute("create query late as select k from T")
             published(weir, batch)
         reader, commits = weir._reader, weir.table.commits()
-        groups = [some for some, _ in reader._together(weir.table, commits)]
+        groups = [some for some, _ in reader._together(weir.table, commits, results.ENTRIES_AT_ONCE)]
         assert [one for some in groups for one in some] == commits
         assert 1 < len(groups) < len(commits)
         alone = [batch for commit in commits for batch in reader.batches(weir.table, [commit])]
@@ -53,3 +53,14 @@ def test_reading_together_matches_reading_individually(
         assert together.equals(pa.Table.from_batches([to_record_batch(batch) for batch in alone]))
         assert together.equals(to_table(weir.results()))
         assert {"alone", "pair", "three", "hit", "both", "late"} == set(together.column("query").to_pylist())
+
+
+@pytest.mark.parametrize("entries", [0, 1, 4096, 50_000, 100_000, 1_000_000])
+def test_cores_share_the_work_evenly(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
+    monkeypatch.setattr(results, "CORES", 2)
+    size = results.evenly(entries)
+    assert results.FEW <= size <= results.ENTRIES_AT_ONCE
+    if entries > 2 * results.FEW:
+        blocks = -(-entries // size)
+        assert blocks % 2 == 0
+        assert entries - (blocks - 1) * size > 0.99 * size

@@ -11,6 +11,7 @@ import pytest
 
 from fishweir.algebra.construct import element_text, node_text
 from fishweir.algebra.documents import Element, attributes_named, elements, parse_document, string_value
+from fishweir.evaluate.witnesses.automaton import subtrees
 from fishweir.evaluate.witnesses.automaton.subtree_kernels import ATTRIBUTE, CONTENT, MARKUP, VALUE
 from fishweir.evaluate.witnesses.automaton.subtrees import Bodies, Request
 from tests.evaluate.witnesses.automaton.support import real_bodies
@@ -126,8 +127,10 @@ def test_other_documents_are_left_to_libxml2() -> None:
     assert texts.to_pylist() == ["", "", "1", ""]
 
 
-def test_one_pass_for_several_requests() -> None:
-    """Several requests for the same documents agree with single requests, even if the buffer must grow."""
+@pytest.mark.parametrize("at_once", [subtrees.AT_ONCE, 300])
+def test_one_pass_for_several_requests(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    """Several requests for the same documents agree with single requests, even if the buffer must grow and documents
+    are read in portions."""
     draw = random.Random(3)
     bodies = [document(draw) for _ in range(200)] + [b"<a>" + b"<b>&gt;</b>" * 400 + b"</a>"]
     read = Bodies.of(pa.array(bodies, pa.large_binary()))
@@ -137,8 +140,9 @@ def test_one_pass_for_several_requests() -> None:
         chosen = sorted(draw.sample(places, len(places) // 2))
         documents, positions = np.array(chosen, np.int64).reshape(-1, 2).T.copy()
         requests.append(Request(documents, positions, what, "id" if what == ATTRIBUTE else ""))
-    for request, (texts, refused) in zip(requests, read.take_all(requests), strict=True):
-        alone, left = read.take(*request)
+    alone_each = [read.take(*request) for request in requests]
+    monkeypatch.setattr(subtrees, "AT_ONCE", at_once)
+    for (alone, left), (texts, refused) in zip(alone_each, read.take_all(requests), strict=True):
         assert texts.equals(alone)
         assert refused.tolist() == left.tolist()
         assert not refused.all()

@@ -72,7 +72,7 @@ class Bodies:
             found.append((pa.StringArray.from_buffers(len(left), pa.py_buffer(offsets), pa.py_buffer(into)), left))
         return found
 
-    def _taken(self, requests: Sequence[Request]) -> list[tuple[bytes, Ints, NDArray[np.bool_]]]:
+    def _taken(self, requests: Sequence[Request]) -> list[tuple[NDArray[np.uint8], Ints, NDArray[np.bool_]]]:
         """For each request, the concatenated texts, their ends, and which nodes are left to libxml2."""
         documents = [one.documents for one in requests]
         starts = np.cumsum([0, *(len(some) for some in documents)])
@@ -90,7 +90,7 @@ class Bodies:
         needed = longest * GROWTH + ROOM
         into: NDArray[np.uint8] = np.empty((len(requests), 2 * AT_ONCE + needed), np.uint8)
         ends, refused = np.zeros(starts[-1], np.int64), np.zeros(starts[-1], np.bool_)
-        texts: list[list[bytes]] = [[] for _ in requests]
+        texts: list[NDArray[np.uint8]] = [np.empty(0, np.uint8)] * len(requests)
         written, nexts = np.zeros(len(requests), np.int64), starts[:-1].copy()
         for upto in self._cuts():
             begun, ats = nexts.copy(), np.zeros(len(requests), np.int64)
@@ -99,12 +99,14 @@ class Bodies:
                 self.data, self.bounds, *nodes, nexts, stops, *arguments, *lists, into, ats, ends, refused
             ):
                 into = np.append(into, np.empty((len(requests), into.shape[1] + needed), np.uint8), axis=1)
-            for r, (text, at) in enumerate(zip(texts, ats.tolist(), strict=True)):
-                ends[begun[r] : stops[r]] += written[r]
-                text.append(into[r, :at].tobytes())
+            for r, (filled, at) in enumerate(zip(written.tolist(), ats.tolist(), strict=True)):
+                ends[begun[r] : stops[r]] += filled
+                texts[r] = _with_room(texts[r], filled, at, upto / (len(self.bounds) - 1))
+                texts[r][filled : filled + at] = into[r, :at]
             written += ats
         spans = [slice(*pair) for pair in pairwise(starts.tolist())]
-        return [(b"".join(text), ends[some], refused[some]) for text, some in zip(texts, spans, strict=True)]
+        found = zip(texts, written.tolist(), spans, strict=True)
+        return [(text[:size], ends[some], refused[some]) for text, size, some in found]
 
     def _cuts(self) -> Iterator[int]:
         """The ends of ranges of documents that have `AT_ONCE` bytes each, or one document that has more."""
@@ -113,3 +115,13 @@ class Bodies:
             full = int(np.searchsorted(self.bounds, self.bounds[first] + AT_ONCE, "right")) - 1
             first = max(full, first + 1)
             yield first
+
+
+def _with_room(text: NDArray[np.uint8], filled: int, more: int, share: float) -> NDArray[np.uint8]:
+    """A text that has room for some more bytes, and then for all, given the share of the documents that are written by
+    then. Memory that is not used costs nothing, but copies cost much if they are the first to use their memory."""
+    if filled + more <= len(text):
+        return text
+    grown = np.empty(int((filled + more) / share * 1.1), np.uint8)
+    grown[:filled] = text[:filled]
+    return grown
