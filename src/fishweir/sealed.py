@@ -14,7 +14,7 @@ import mmap
 import os
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from io import RawIOBase
@@ -31,6 +31,8 @@ TO_DO = "restore it from a backup; `fishweir check` lists other damage, `fishwei
 OPENING, CONTENT, CLOSING = '{"xxh3": "', '", "content": ', "}\n"
 DIGITS = 16
 SMALL = 1 << 18
+PIECES = 1024
+"""The number of pieces that the operating system writes in one call."""
 
 Stamp = tuple[int, int, int]
 """Size, modification time and inode of a file."""
@@ -85,6 +87,18 @@ def write_all(file: RawIOBase, content: bytes | memoryview) -> None:
         rest = rest[file.write(rest) :]
 
 
+def write_pieces(file: RawIOBase, pieces: Sequence[bytes | memoryview]) -> None:
+    """Writes pieces one after another to an unbuffered file, in few calls and without copying them together. What a
+    call has left out is written by itself."""
+    for first in range(0, len(pieces), PIECES):
+        some = pieces[first : first + PIECES]
+        written = os.writev(file.fileno(), some)
+        for piece in some:
+            done = min(written, len(piece))
+            written -= done
+            write_all(file, memoryview(piece)[done:])
+
+
 def seal_of_bytes(content: bytes | memoryview) -> str:
     """The seal of a file with this content."""
     return f"{len(content)}:{digest(content)}"
@@ -121,11 +135,25 @@ def stamp(path: Path) -> Stamp:
 
 @lru_cache(maxsize=1 << 17)
 def _verify(path: Path, seal: str, start: int, now: Stamp) -> None:
-    size, length = now[0], int(seal.partition(":")[0])
-    if size != length:
-        raise damaged(path, f"has {size:,} bytes instead of {length:,}")
+    _check_length(path, seal, now[0])
     if seal_of(path, start) != seal:
         raise damaged(path, "is damaged (checksum mismatch)")
+
+
+def read_verified(path: Path, seal: str) -> bytes:
+    """The content of a small write-once file, verified as it is read, so that the file is opened once."""
+    with reading(path), open(path, "rb", buffering=0) as file:
+        content = file.read()
+    _check_length(path, seal, len(content))
+    if seal_of_bytes(content) != seal:
+        raise damaged(path, "is damaged (checksum mismatch)")
+    return content
+
+
+def _check_length(path: Path, seal: str, size: int) -> None:
+    length = int(seal.partition(":")[0])
+    if size != length:
+        raise damaged(path, f"has {size:,} bytes instead of {length:,}")
 
 
 def write_json(path: Path, value: Any) -> str:

@@ -114,6 +114,15 @@ def test_a_typed_column_converts_like_its_values(values: list[Any], kind: str) -
     assert_same(convert(pa.array(values), kind), convert_values(values, kind))
 
 
+@st.examples(60)
+@given(
+    st.one_of(st.lists(st.integers(), max_size=40), st.lists(st.floats(), max_size=40)),
+    st.sampled_from(sorted(KINDS)),
+)
+def test_a_list_of_numbers_converts_like_its_values(values: list[Any], kind: str) -> None:
+    assert_same(convert_list(values, kind), convert_values(values, kind))
+
+
 def assert_same(found: tuple[pa.Array, dict[int, str]], expected: tuple[pa.Array, dict[int, str]]) -> None:
     assert set(found[1]) == set(expected[1])
     assert found[0].equals(expected[0]), (found[0], expected[0])

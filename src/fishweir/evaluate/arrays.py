@@ -20,7 +20,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from fishweir.algebra.codec import to_text
-from fishweir.sealed import reading, verify, write_all, writing
+from fishweir.sealed import reading, verify, write_pieces, writing
 
 Ints = NDArray[np.int64]
 Column: TypeAlias = "NDArray[np.float64] | pa.LargeStringArray"
@@ -31,8 +31,6 @@ MAPPED = 1 << 16
 may be thousands of small files, so smaller files are read instead."""
 
 ALIGN = 64
-TOGETHER = 1 << 20
-"""Bytes per write."""
 PREFIX = 24
 """Bytes before the header: the header's length, the file's length, and the checksum of the rest."""
 
@@ -140,23 +138,21 @@ def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.gen
 
 
 def _write(path: Path, head: bytes, arrays: Iterable[NDArray[np.generic]]) -> str:
-    """Writes the prefix, the header and the arrays, each padded to the alignment. Returns the seal."""
-    sum, length, waiting, size = xxhash.xxh3_64(), PREFIX, list[bytes](), 0
+    """Writes the prefix, the header and the arrays, each padded to the alignment, without copying them together.
+    Returns the seal."""
+    sum, length, pieces = xxhash.xxh3_64(), PREFIX, list[bytes | memoryview]()
+    for part in chain((memoryview(head),), map(_bytes, arrays)):
+        pieces += (part, bytes(-(length + len(part)) % ALIGN))
+        length += len(part) + len(pieces[-1])
+    for piece in pieces:
+        sum.update(piece)
     with open(path, "wb", buffering=0) as file:
-        file.seek(PREFIX)
-        for part in chain((head,), (array.tobytes() for array in arrays), (None,)):
-            if part is not None:
-                filled = -(length + size + len(part)) % ALIGN
-                waiting += (part, b"\0" * filled)
-                size += len(part) + filled
-            if part is None or size >= TOGETHER:
-                together = b"".join(waiting)
-                sum.update(together)
-                write_all(file, together)
-                length, waiting, size = length + len(together), [], 0
-        file.seek(0)
-        file.write(struct.pack("<QQQ", len(head), length, sum.intdigest()))
+        write_pieces(file, [struct.pack("<QQQ", len(head), length, sum.intdigest()), *pieces])
     return f"{length}:{sum.hexdigest()}"
+
+
+def _bytes(array: NDArray[np.generic]) -> memoryview:
+    return np.ascontiguousarray(array).view(np.uint8).data
 
 
 def read_arrays(path: Path) -> tuple[object, dict[str, NDArray[np.generic] | pa.Array]]:

@@ -13,7 +13,7 @@ from fishweir.algebra.texts import contains, words
 from fishweir.evaluate.index.constants import Equal
 from fishweir.evaluate.index.words import Words, contain, several, sift_words, word_keys, word_shares
 from fishweir.evaluate.statistics import PathStatistics
-from fishweir.evaluate.witnesses.path_tables import PathTable, hash_texts
+from fishweir.evaluate.witnesses.path_tables import PathTable, column_texts, hash_integers, hash_texts
 from fishweir.evaluate.witnesses.words import PLANES, words_of
 from tests import strategies as st
 
@@ -84,3 +84,9 @@ def test_hashes_are_the_same_without_kernels(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delitem(sys.modules, "numba")
     assert hash_texts(texts).tolist() == compiled
     assert len(set(compiled)) == len(texts)
+
+
+@given(st.lists(st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([0, -1, 10, -(2**63), 2**63 - 1]))))
+def test_integers_have_the_hashes_of_their_texts(values: list[int]) -> None:
+    column = pa.array(values, pa.int64())
+    assert hash_integers(column).tolist() == hash_texts(column_texts(column)).tolist()

@@ -43,12 +43,11 @@ class PathTable:
         numbers: Any = None,
         hashes: Any = None,
     ) -> None:
-        """`texts` may be a function that creates the texts on demand, since numeric comparisons do not need them."""
-        self.documents, self.nodes, self._texts = documents, nodes, texts
+        """`texts` and `hashes` may be functions that create them on demand, since numeric comparisons do not need
+        them."""
+        self.documents, self.nodes, self._texts, self._hashes = documents, nodes, texts, hashes
         if numbers is not None:
             self.numbers = numbers
-        if hashes is not None:
-            self.hashes = hashes
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -117,7 +116,9 @@ class PathTable:
 
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
-        return hash_texts(self.texts)
+        if self._hashes is None:
+            return hash_texts(self.texts)
+        return self._hashes() if callable(self._hashes) else self._hashes
 
     @cached_property
     def single(self) -> bool:
@@ -183,6 +184,13 @@ def hash_texts(texts: pa.Array) -> NDArray[np.uint64]:
     powers = np.cumprod(np.full(int(lengths.max()), BASE))
     sums = np.append(np.uint64(0), np.cumsum(data * powers[within]))
     return mix(sums[starts + lengths] - sums[starts])
+
+
+def hash_integers(column: pa.Array) -> NDArray[np.uint64]:
+    """The hashes of the texts of integers, without the texts."""
+    from fishweir.evaluate.witnesses.text_kernels import polynomials_of_integers
+
+    return mix(polynomials_of_integers(column.to_numpy(), BASE))
 
 
 def only_chunk(column: pa.ChunkedArray) -> pa.Array:
@@ -286,7 +294,8 @@ def column_table(column: pa.Array, positions: Ints) -> PathTable:
     numbers = values.to_numpy(zero_copy_only=False).astype(np.float64) if plain else None
     if numbers is not None:
         numbers = np.where(np.isfinite(numbers), numbers, np.nan)
-    return PathTable(rows, nodes, partial(column_texts, values), numbers)
+    hashes = partial(hash_integers, values) if pa.types.is_int64(values.type) else None
+    return PathTable(rows, nodes, partial(column_texts, values), numbers, hashes)
 
 
 def in_seconds(times: pa.Array) -> pa.Array:

@@ -14,6 +14,11 @@ Bytes = NDArray[np.uint8]
 Hashes = NDArray[np.uint64]
 Letters = NDArray[np.int32]
 
+DIGITS = 20
+"""The most digits of an integer."""
+MINUS, ZERO = np.uint64(ord("-") + 1), np.uint64(ord("0") + 1)
+"""Bytes of integers, plus one."""
+
 
 @kernel
 def polynomials(starts: Ints, ends: Ints, data: Bytes, base: np.uint64) -> Hashes:
@@ -25,6 +30,26 @@ def polynomials(starts: Ints, ends: Ints, data: Bytes, base: np.uint64) -> Hashe
             power *= base
             sum += (np.uint64(data[at]) + np.uint64(1)) * power
         found[text] = sum
+    return found
+
+
+@kernel
+def polynomials_of_integers(values: Ints, base: np.uint64) -> Hashes:
+    """The same for the texts of integers."""
+    found, digits = np.zeros(len(values), np.uint64), np.empty(DIGITS, np.uint64)
+    for i in range(len(values)):
+        power, sum, rest = base, np.uint64(0), np.uint64(values[i])
+        if values[i] < 0:
+            power, sum, rest = power * base, MINUS * power, np.uint64(0) - rest
+        count = 0
+        while rest or not count:
+            tens = rest // np.uint64(10)
+            digits[count] = rest - np.uint64(10) * tens + ZERO
+            rest, count = tens, count + 1
+        for place in range(count - 1, -1, -1):
+            sum += digits[place] * power
+            power *= base
+        found[i] = sum
     return found
 
 
