@@ -152,7 +152,7 @@ def _write(path: Path, head: bytes, arrays: Iterable[NDArray[np.generic]]) -> st
 
 
 def _bytes(array: NDArray[np.generic]) -> memoryview:
-    return np.ascontiguousarray(array).view(np.uint8).data
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def read_arrays(path: Path) -> tuple[object, dict[str, NDArray[np.generic] | pa.Array]]:
