@@ -114,13 +114,22 @@ def test_a_typed_column_converts_like_its_values(values: list[Any], kind: str) -
     assert_same(convert(pa.array(values), kind), convert_values(values, kind))
 
 
+MIXED = st.sampled_from([None, True, 1, -1, 2**60, 0.0, 0.5, "1", b"x", MOMENT, date(2024, 1, 2), Decimal("1.5")])
+
+
 @st.examples(60)
 @given(
-    st.one_of(st.lists(st.integers(), max_size=40), st.lists(st.floats(), max_size=40)),
+    st.one_of(*(st.lists(values, max_size=40) for values in (st.integers(), st.floats(), MIXED))),
     st.sampled_from(sorted(KINDS)),
 )
-def test_a_list_of_numbers_converts_like_its_values(values: list[Any], kind: str) -> None:
+def test_a_list_converts_like_its_values(values: list[Any], kind: str) -> None:
     assert_same(convert_list(values, kind), convert_values(values, kind))
+
+
+def test_a_value_is_not_converted_to_the_type_of_its_neighbours() -> None:
+    """Arrow would read the number as microseconds, and the boolean as a number."""
+    assert convert_list([MOMENT, 1], "timestamp")[0].to_pylist() == [MOMENT, datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)]
+    assert convert_list([0.5, True], "string")[0].to_pylist() == ["0.5", "true"]
 
 
 def assert_same(found: tuple[pa.Array, dict[int, str]], expected: tuple[pa.Array, dict[int, str]]) -> None:

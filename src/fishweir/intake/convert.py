@@ -124,7 +124,11 @@ def convert_values(values: Iterable[Any], kind: str) -> tuple[pa.Array, Bad]:
 
 
 def convert_list(values: Sequence[Any], kind: str) -> tuple[pa.Array, Bad]:
-    """Converts Python values as one column if Arrow infers a single type, otherwise one by one."""
+    """Converts Python values as one column if they have the same type, otherwise one by one: Arrow would convert some
+    of them to the type of others."""
+    kinds = set(map(type, values)) - {type(None)}
+    if len(kinds) > 1 and kinds != {int, float}:
+        return convert_values(values, kind)
     try:
         column = pa.array(values)
     except REFUSED:
