@@ -15,7 +15,7 @@ from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream, Shape, StreamDefinition
 from fishweir.algebra.path_queries import Paths, own_shape
-from fishweir.algebra.uniform_queries import UniformQueries, group_uniform
+from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries, group_uniform
 from fishweir.catalog.database import Connection, chunks
 from fishweir.catalog.publications import Publications
 from fishweir.catalog.query_inserter import QueryInserter
@@ -135,9 +135,9 @@ class Change:
         """Adds queries and yields their names."""
         return self.add_uniform(group_uniform(iter(statements), CHUNK))
 
-    def add_uniform(self, given: Iterable[UniformQueries]) -> Iterator[str]:
+    def add_uniform(self, given: Iterable[UniformQueries | MixedQueries]) -> Iterator[str]:
         """Adds queries in chunks, so that a million of them need little memory, and yields their names."""
-        chunk: list[UniformQueries] = []
+        chunk: list[UniformQueries | MixedQueries] = []
         size = 0
         for some in given:
             chunk.append(some)
