@@ -154,14 +154,14 @@ def test_materialized_from_its_registration_on(weir):
 CRASH = """
 import os, sys
 from fishweir import testing
-from fishweir.engine import materialize
+from fishweir.engine import materialize, positions
 
 def crash(*_):
     os._exit(7)
 
 with testing.open("home") as weir:
     if sys.argv[1] == "after":
-        materialize.write_json = crash        # the entries are in the log, the note of it is not
+        positions.write_json = crash        # the entries are in the log, the note of it is not
     else:
         materialize.append = crash
     weir.run(until_idle=True)

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from fishweir.algebra.feeds import CreateFeed, to_query
 from fishweir.algebra.nodes import CreateQuery, Statement
 from fishweir.algebra.path_queries import own_query
-from fishweir.algebra.uniform_queries import UniformQueries
+from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries
 from fishweir.errors import QueryError
 from fishweir.languages import script, series
 from fishweir.languages.bulk import render_rows
@@ -40,9 +40,14 @@ def stored(text: str, cache: SkeletonCache) -> list[Statement] | str:
         return f"{type(error).__name__}: {error}"
 
 
-def each(found: list[Statement | UniformQueries]) -> Iterator[Statement]:
+def each(found: list[Statement | UniformQueries | MixedQueries]) -> Iterator[Statement]:
     for some in found:
-        if isinstance(some, UniformQueries):
+        if isinstance(some, MixedQueries):
+            assert len(some.parts) > 1
+            assert sorted(some.places) == list(range(len(some)))
+            assert list(some.names) == [one.name for one in some.statements()]
+            yield from map(own_query, some.statements())
+        elif isinstance(some, UniformQueries):
             assert some.first == some.one(0)
             yield from (own_query(some.one(place)) for place in range(len(some)))
         else:
@@ -59,8 +64,9 @@ def parsed(text: str) -> list[Statement] | str:
 
 @st.composite
 def scripts(draw: st.DrawFn) -> str:
-    template = draw(st.sampled_from((*TEMPLATES, *MORE)))
-    statements = draw(st.lists(filled(template), min_size=2, max_size=9))
+    """Statements of up to three forms, in any order; one of them may be damaged."""
+    templates = draw(st.lists(st.sampled_from((*TEMPLATES, *MORE)), min_size=1, max_size=3))
+    statements = draw(st.lists(st.one_of([filled(one) for one in templates]), min_size=2, max_size=16))
     if draw(st.booleans()):
         at = draw(st.integers(0, len(statements) - 1))
         text = statements[at]
@@ -112,22 +118,45 @@ def test_scripts_of_every_language_are_read_as_series(
     monkeypatch.setattr(series, "MOST", 50)
     texts = list(render_rows(template, [{"name": f"n{i}", **row(i)} for i in range(100)]))
     found = parse_for_storage(separator.join(texts), 0.0, SkeletonCache())
-    assert [len(some) for some in found if isinstance(some, UniformQueries)] == [50, 50]
+    assert [len(some) for some in found if isinstance(some, UniformQueries)] == [50, 48]
     assert list(each(found)) == parsed(separator.join(texts))
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_forms_that_alternate_are_read_together(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(series, "LEAST", 5)
+    monkeypatch.setattr(series, "MOST", 50)
+    r, some = random.Random(7), [one for one in LANGUAGES if "feeds" not in one[0]][:count]
+    written = [r.choice(some) for _ in range(300)]
+    texts = [next(iter(render_rows(one[1], [{"name": f"n{i}", **one[2](i)}]))) for i, one in enumerate(written)]
+    found = parse_for_storage(";\n".join(texts), 0.0, SkeletonCache())
+    assert sum(len(one) for one in found if isinstance(one, MixedQueries)) > 200
+    assert list(each(found)) == parsed(";\n".join(texts))
+
+
+@pytest.mark.parametrize("form", ["S/a[b = 'x'] publish p{}", "create query p{} as S/a[b = 'x'] do append 'y'"])
+def test_queries_that_others_read_or_with_actions_do_not_alternate(form: str) -> None:
+    """The order in which they are bound, or in which their subscriptions are stored, matters."""
+    texts = [
+        text for i in range(20) for text in (form.format(i), f"create query n{i} as select x from R where x > {i}")
+    ]
+    found = parse_for_storage(";\n".join(texts), 0.0, SkeletonCache())
+    assert not any(isinstance(one, MixedQueries) for one in found)
+    assert list(each(found)) == parsed(";\n".join(texts))
 
 
 def test_heads_may_differ_in_case_and_space() -> None:
     body = "select x from R where x > {}"
     text = ";".join(HEADS[i % 3].strip().format(i) + " " + body.format(i) for i in range(9))
     found = parse_for_storage(text.replace("\nAS", " as"), 0.0, SkeletonCache())
-    assert [len(some) for some in found if isinstance(some, UniformQueries)] == [3, 3, 3]
+    assert [len(some) for some in found if isinstance(some, UniformQueries)] == [3, 3, 1]
     assert stored(text, SkeletonCache()) == parsed(text)
 
 
 def test_a_statement_with_other_clauses_ends_a_series() -> None:
     plain, other = "create query q as S/a/b[c = 'x'];\n", "create query q as S/a/b every 5 s;\n"
-    text = plain * 4 + other * 4 + "select x from R;\n" + plain * 2
+    text = plain * 6 + other * 6 + "select x from R;\n" + plain * 3
     found = parse_for_storage(text, 0.0, SkeletonCache())
     sizes = [len(some) if isinstance(some, UniformQueries) else 1 for some in found]
-    assert sizes == [3, 1, 3, 1, 1, 2]
-    assert [some.lines[0] for some in found if isinstance(some, UniformQueries)] == [1, 4, 5, 8, 10]
+    assert sizes == [1, 1, 3, 1, 1, 1, 3, 1, 1, 1, 2]
+    assert [some.lines[0] for some in found if isinstance(some, UniformQueries)] == [3, 6, 9, 12, 15]

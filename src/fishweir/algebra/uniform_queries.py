@@ -1,13 +1,17 @@
-"""Queries that differ only in their names, texts and constants, stored as columns."""
+"""Queries that differ only in their names, texts and constants, stored as columns; and such queries among others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import TypeVar
 
 from fishweir.algebra.nodes import Constant, CreateQuery
 from fishweir.records import dataclass
+
+Value = TypeVar("Value")
+AnyQueries = TypeVar("AnyQueries", bound="UniformQueries | MixedQueries")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,11 +32,60 @@ class UniformQueries:
         name, text, constants = self.names[place], self.texts[place], self.constants[place]
         return replace(self.first, name=name, text=text, constants=constants, line=line)
 
+    @property
+    def parts(self) -> Sequence[UniformQueries]:
+        return (self,)
+
+    @property
+    def places(self) -> Sequence[int]:
+        return range(len(self))
+
+    def in_order(self) -> Sequence[UniformQueries]:
+        return (self,)
+
+    def unnamed_texts(self) -> Sequence[str]:
+        return () if self.first.name else self.texts
+
     def at(self, places: Sequence[int]) -> UniformQueries:
         """The queries at these positions."""
         names, texts = [self.names[i] for i in places], [self.texts[i] for i in places]
         lines = [self.lines[i] for i in places] if self.lines else ()
         return UniformQueries(self.first, names, texts, [self.constants[i] for i in places], lines)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MixedQueries:
+    """Queries of several shapes that alternate. `places` are the positions of the queries of all parts, one part after
+    the other, in the order in which they were written.
+    """
+
+    parts: Sequence[UniformQueries]
+    places: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def names(self) -> Sequence[str | None]:
+        return self._in_order([name for part in self.parts for name in part.names])
+
+    def in_order(self) -> Sequence[UniformQueries]:
+        """The queries one by one. Like `at`, each keeps the first query of its part."""
+        return self._in_order([part.at([place]) for part in self.parts for place in range(len(part))])
+
+    def statements(self) -> Sequence[CreateQuery]:
+        return self._in_order([part.one(place) for part in self.parts for place in range(len(part))])
+
+    def unnamed_texts(self) -> Sequence[str]:
+        """The texts of the queries without a name."""
+        texts = [None if part.first.name else text for part in self.parts for text in part.texts]
+        return [text for text in self._in_order(texts) if text is not None]
+
+    def _in_order(self, values: Sequence[Value]) -> list[Value]:
+        ordered = list(values)
+        for place, value in zip(self.places, values, strict=True):
+            ordered[place] = value
+        return ordered
 
 
 def uniform(statements: Sequence[CreateQuery]) -> UniformQueries:
@@ -46,7 +99,7 @@ def uniform(statements: Sequence[CreateQuery]) -> UniformQueries:
     )
 
 
-def group_uniform(given: Iterable[CreateQuery | UniformQueries], most: int) -> Iterator[UniformQueries]:
+def group_uniform(given: Iterable[CreateQuery | AnyQueries], most: int) -> Iterator[UniformQueries | AnyQueries]:
     """Groups consecutive uniform statements, in order; keeps groups. Statements of one shape have the same shape
     object.
     """
@@ -54,10 +107,10 @@ def group_uniform(given: Iterable[CreateQuery | UniformQueries], most: int) -> I
     while some := list(islice(statements, most)):
         group: list[CreateQuery] = []
         for one in some:
-            if group and (isinstance(one, UniformQueries) or not _are_uniform(group[0], one)):
+            if group and (isinstance(one, (UniformQueries, MixedQueries)) or not _are_uniform(group[0], one)):
                 yield uniform(group)
                 group = []
-            if isinstance(one, UniformQueries):
+            if isinstance(one, (UniformQueries, MixedQueries)):
                 yield one
             else:
                 group.append(one)

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from fishweir.algebra.codec import from_json, to_json
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import CreateQuery, CreateStream, Shape, StreamDefinition
-from fishweir.algebra.path_queries import own_shape
-from fishweir.algebra.uniform_queries import UniformQueries, group_uniform
+from fishweir.algebra.nodes import DERIVED, CreateQuery, CreateStream, Shape, StreamDefinition
+from fishweir.algebra.path_queries import Paths, own_shape
+from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries, group_uniform
 from fishweir.catalog.database import Connection, chunks
 from fishweir.catalog.publications import Publications
 from fishweir.catalog.query_inserter import QueryInserter
@@ -26,6 +26,9 @@ from fishweir.errors import QueryError
 CHUNK = 20_000
 _WILD = {"%": ".*", "_": "."}
 _ACTIVE = "name = :name and dropped is null"
+_DERIVED = re.compile(rf'"!": "Source", "name": "({re.escape(DERIVED)}[^"]*)"')
+_LIKE = f'%"!": "Source", "name": "{DERIVED}%'
+"""A derived stream as a source in the text of a shape."""
 
 
 class ActiveQuery(NamedTuple):
@@ -63,8 +66,14 @@ class Change:
             raise QueryError(f"the stream {name} already exists with a different definition")
 
     def drop_stream(self, name: str) -> None:
-        dropped = "update streams set dropped = :change where name = :name and dropped is null"
-        self.connection.execute(dropped, name=name, change=self.take(1))
+        self.drop_streams([name])
+
+    def drop_streams(self, names: Sequence[str]) -> None:
+        """Drops streams, all with one change number."""
+        change = self.take(1)
+        dropped = "update streams set dropped = :change where name in :names and dropped is null"
+        for some in chunks(names):
+            self.connection.execute(dropped, names=some, change=change)
 
     def reading(self, stream: str) -> list[str]:
         """The active queries, in any language, that read a stream."""
@@ -72,6 +81,13 @@ class Change:
         over = [row.id for row in self.connection.execute(used) if _reads(from_json(json.loads(row.shape)), stream)]
         chosen = "select name from queries where shape in :over and dropped is null limit 6"
         return self.connection.scalars(chosen, over=over) if over else []
+
+    def derived_names(self) -> set[str]:
+        """The derived streams that active queries read. They are found in the texts of the shapes, since decoding all
+        shapes takes long and there may be one for each query."""
+        used = "id in (select shape from queries where dropped is null)"
+        texts = self.connection.scalars(f"select shape from shapes where shape like :derived and {used}", derived=_LIKE)
+        return {name for text in texts for name in _DERIVED.findall(text)}
 
     def publishes(self, name: str) -> bool:
         """Whether an active query that is not a feed publishes its output under this name."""
@@ -119,9 +135,9 @@ class Change:
         """Adds queries and yields their names."""
         return self.add_uniform(group_uniform(iter(statements), CHUNK))
 
-    def add_uniform(self, given: Iterable[UniformQueries]) -> Iterator[str]:
+    def add_uniform(self, given: Iterable[UniformQueries | MixedQueries]) -> Iterator[str]:
         """Adds queries in chunks, so that a million of them need little memory, and yields their names."""
-        chunk: list[UniformQueries] = []
+        chunk: list[UniformQueries | MixedQueries] = []
         size = 0
         for some in given:
             chunk.append(some)
@@ -170,13 +186,15 @@ class Change:
         names = self.connection.scalars(chosen, first=prefix, last=prefix + chr(0x10FFFF))
         return [name for name in names if matching.fullmatch(name)]
 
-    def sources_of(self, ids: Iterable[int]) -> set[str]:
-        """The sources of some shapes."""
-        found = set[str]()
+    def shapes(self, ids: Iterable[int]) -> Iterator[Shape | Selection | Paths]:
+        """Some shapes, each once."""
         for some in chunks(sorted(set(ids))):
             for shape in self.connection.scalars("select shape from shapes where id in :ids", ids=some):
-                found |= {source.name for source in from_json(json.loads(shape)).sources}
-        return found
+                yield from_json(json.loads(shape))
+
+    def sources_of(self, ids: Iterable[int]) -> set[str]:
+        """The sources of some shapes."""
+        return {source.name for shape in self.shapes(ids) for source in shape.sources}
 
     def add_segment(self, after: int, upto: int, size: int, plan: str, asked: str) -> None:
         """Records that the queries of this change are in a segment that has been written."""

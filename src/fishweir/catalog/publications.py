@@ -49,6 +49,11 @@ class Publications:
         """All names that any query, active or dropped, uses as a feed: few, regardless of the number of queries."""
         return set(self.connection.scalars("select distinct feed from reads"))
 
+    def active_names(self) -> set[str]:
+        """All names that active queries use as a feed."""
+        active = "select publication from queries where publication is not null and dropped is null"
+        return set(self.connection.scalars(f"select distinct feed from reads where publication in ({active})"))
+
     def reader_names(self, name: str, most: int = 6) -> list[str]:
         chosen = f"select name from queries where {_READING} order by number limit :most"
         return self.connection.scalars(chosen, feed=name, most=most)

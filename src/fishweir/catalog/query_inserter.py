@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count, repeat
+from itertools import count, islice, repeat
 from json.encoder import encode_basestring_ascii
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from fishweir.algebra.codec import to_json, to_text
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape
 from fishweir.algebra.path_queries import Paths
-from fishweir.algebra.uniform_queries import UniformQueries
+from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries
 from fishweir.catalog.channels import ChannelSpec
 from fishweir.catalog.database import Connection, chunks
 from fishweir.catalog.publications import Publications
@@ -41,10 +41,11 @@ AnyShape = Shape | Selection | Paths
 
 
 class InsertedQueries(NamedTuple):
-    """Queries of one shape that have just been stored: the first of their changes and numbers, and their constants."""
+    """Queries of one shape that have just been stored, with the first and the last change of those stored together."""
 
     change: int
-    number: int
+    upto: int
+    numbers: Sequence[int]
     shape: AnyShape
     constants: Sequence[tuple[Constant, ...]]
 
@@ -78,38 +79,40 @@ class QueryInserter:
         """Reserves a name, so that it is not assigned to an unnamed query."""
         self._used.add(name)
 
-    def add(self, given: Sequence[UniformQueries]) -> list[str]:
+    def add(self, given: Sequence[UniformQueries | MixedQueries]) -> list[str]:
         """Stores queries and returns the names of all of them, including those that already existed."""
         self.take(0)
         if self._number < 0:
             self._number = int(self.connection.scalar("select max(number) from queries") or 0)
-        named = [self._with_names(some, given) for some in given]
+        named = self._with_names(given)
         names = [name for some in named for name in some.names]
-        unnamed = [some.first.name is None for some in given]
         existing = self._texts(names)
         if existing or len(set(names)) < len(names):
-            named = [self._without_existing(some, existing) for some in named]
-        self._store(list(zip(named, unnamed, strict=True)))
+            named = [self._without_existing(one, existing) for some in named for one in some.in_order()]
+        self._store(named)
         return names  # type: ignore[return-value]
 
-    def _store(self, given: Sequence[tuple[UniformQueries, bool]]) -> None:
-        some = [(one, unnamed) for one, unnamed in given if len(one)]
-        self._store_shapes([stored_shape(one.first) for one, _ in some])
-        change = self.take(sum(len(one) for one, _ in some))
+    def _store(self, given: Sequence[UniformQueries | MixedQueries]) -> None:
+        some = [one for one in given if len(one)]
+        self._store_shapes([stored_shape(part.first) for one in some for part in one.parts])
+        change = self.take(sum(map(len, some)))
         rows: list[tuple[Any, ...]] = []
         actions: list[dict[str, Any]] = []
         added: list[InsertedQueries] = []
-        for one, unnamed in some:
-            has_started = (one.first.schedule.start or 0.0) <= self.subscribers.now
-            number = self._number + 1
-            actions += self._actions(one, change)
-            columns, same = self._columns(one, unnamed, number, change if has_started else None)
-            if len(one) < MANY:
-                rows += _rows(columns, same, len(one))
-            else:
-                self.connection.insert_columns("queries", columns, same)
-            if has_started:
-                added.append(InsertedQueries(change, number, stored_shape(one.first), one.constants))
+        for one in some:
+            places, last = iter(one.places), change + len(one) - 1
+            for part in one.parts:
+                own = list(islice(places, len(part)))
+                numbers, changes = [self._number + 1 + place for place in own], [change + place for place in own]
+                has_started = (part.first.schedule.start or 0.0) <= self.subscribers.now
+                actions += self._actions(part, changes)
+                columns, same = self._columns(part, numbers, changes if has_started else None)
+                if len(part) < MANY:
+                    rows += _rows(columns, same, len(part))
+                else:
+                    self.connection.insert_columns("queries", columns, same)
+                if has_started:
+                    added.append(InsertedQueries(change, last, numbers, stored_shape(part.first), part.constants))
             self._number += len(one)
             change += len(one)
         self.connection.insert_tuples("queries", COLUMNS, rows)
@@ -118,18 +121,18 @@ class QueryInserter:
             self.on_added(added)
 
     def _columns(
-        self, some: UniformQueries, unnamed: bool, number: int, change: int | None
+        self, some: UniformQueries, numbers: Sequence[int], changes: Sequence[int] | None
     ) -> tuple[dict[str, Sequence[Any]], dict[str, Any]]:
         """The columns in which the queries differ, and the values that they share."""
-        first, schedule, size = some.first, some.first.schedule, len(some)
+        first, schedule, unnamed = some.first, some.first.schedule, some.first.name is None
         columns: dict[str, Sequence[Any]] = {
-            "number": range(number, number + size),
+            "number": numbers,
             "name": some.names,
             "constants": constants_json(some.constants),
             "text": some.texts,
         }
-        if change is not None:
-            columns["added"] = range(change, change + size)
+        if changes is not None:
+            columns["added"] = changes
         if self.replaced:
             replaced = [self.replaced.pop(str(name), (None, unnamed)) for name in some.names]
             columns["replaces"], columns["unnamed"] = zip(*replaced, strict=True)
@@ -149,7 +152,7 @@ class QueryInserter:
         }
         return columns, {name: value for name, value in same.items() if name not in columns}
 
-    def _actions(self, some: UniformQueries, change: int) -> list[dict[str, Any]]:
+    def _actions(self, some: UniformQueries, changes: Sequence[int]) -> list[dict[str, Any]]:
         """The subscriptions for the actions of the queries. A query that replaces another keeps that one's actions."""
         going = [place for place, name in enumerate(some.names) if name not in self.replaced]
         names = [str(some.names[place]) for place in going]
@@ -162,24 +165,25 @@ class QueryInserter:
             subscriptions = self.subscribers.rows(requests, by_query=True)
             for at, (place, name) in enumerate(zip(going, names, strict=True)):
                 row = subscriptions[at if action.own else 0]
-                rows.append({**row, "query": name, "feed": name, "text": some.texts[place], "added": change + place})
+                rows.append({**row, "query": name, "feed": name, "text": some.texts[place], "added": changes[place]})
         return rows
 
     # Names
 
-    def _with_names(self, some: UniformQueries, given: Sequence[UniformQueries]) -> UniformQueries:
+    def _with_names(self, given: Sequence[UniformQueries | MixedQueries]) -> list[UniformQueries | MixedQueries]:
         """Names unnamed queries q1, q2, ...; a query that is already registered keeps its name."""
-        if some.first.name is not None:
-            return some
+        texts = [text for some in given for text in some.unnamed_texts()]
+        if not texts:
+            return list(given)
         if self._unnamed is None:
             self._unnamed, self._used = self._assigned_names()
-        names, used = self._unnamed, self._used | {name for one in given for name in one.names}
+        names, used = self._unnamed, self._used | {name for some in given for name in some.names}
         fresh = (f"q{i}" for i in count(len(names) + 1) if f"q{i}" not in used)
-        for text in some.texts:
+        for text in texts:
             if text not in names:
                 names[text] = next(fresh)
                 self._used.add(names[text])
-        return UniformQueries(some.first, [names[text] for text in some.texts], some.texts, some.constants, some.lines)
+        return [_named(some, names) for some in given]
 
     def _assigned_names(self) -> tuple[dict[str, str], set[str | None]]:
         """The names of active unnamed queries by text, and all names of the form q..., of queries and streams."""
@@ -236,6 +240,15 @@ class QueryInserter:
             self._shape_number = int(self.connection.scalar("select max(id) from shapes") or 0)
         self._shape_number += 1
         return self._shape_number
+
+
+def _named(some: UniformQueries | MixedQueries, names: Mapping[str, str]) -> UniformQueries | MixedQueries:
+    """Queries with names that were assigned by text. The first of them still shows that they have none of their own."""
+    if isinstance(some, MixedQueries):
+        return MixedQueries([_named(part, names) for part in some.parts], some.places)  # type: ignore[misc]
+    if some.first.name is not None:
+        return some
+    return UniformQueries(some.first, [names[text] for text in some.texts], some.texts, some.constants, some.lines)
 
 
 def stored_shape(statement: CreateQuery) -> AnyShape:

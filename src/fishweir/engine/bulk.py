@@ -5,17 +5,19 @@ If one of them might be rejected or needs more than that, each is bound separate
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from fishweir.algebra.emptiness import Emptiness
 from fishweir.algebra.feeds import CreateFeed, FeedQuery, Selection, Subscribe, to_query
 from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, DropQuery, Shape, Statement
 from fishweir.algebra.path_queries import Paths
-from fishweir.algebra.uniform_queries import UniformQueries, group_uniform
+from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries, group_uniform
 from fishweir.catalog.change import CHUNK
 from fishweir.engine.contradictions import is_declared
+from fishweir.errors import FishweirError
 from fishweir.records import dataclass
 
 if TYPE_CHECKING:
@@ -39,19 +41,49 @@ class Bound:
     actions: tuple[Action, ...] = ()
 
 
-_KINDS = {CreateQuery: "query", UniformQueries: "query", Subscribe: "subscribe", DropQuery: "drop"}
+Queries = UniformQueries | MixedQueries
+_KINDS = {
+    CreateQuery: "query",
+    UniformQueries: "query",
+    MixedQueries: "query",
+    Subscribe: "subscribe",
+    DropQuery: "drop",
+}
 
 
-def kind_of(statement: Statement | UniformQueries) -> str:
+def kind_of(statement: Statement | Queries) -> str:
     """The kind of a statement: consecutive statements of one kind are stored together."""
     if isinstance(statement, CreateFeed):
         return "" if statement.replace else "query"
     return _KINDS.get(type(statement), "")
 
 
-def to_uniform(statements: Iterable[CreateQuery | CreateFeed | UniformQueries]) -> Iterator[UniformQueries]:
+def to_uniform(statements: Iterable[CreateQuery | CreateFeed | Queries]) -> Iterator[Queries]:
     """Groups of consecutive queries that differ only in names and constants, in order."""
     return group_uniform((to_query(one) if isinstance(one, CreateFeed) else one for one in statements), CHUNK)
+
+
+def bind_queries(registration: Registration, given: Queries) -> Iterator[Queries]:
+    if isinstance(given, MixedQueries):
+        parts = [bound for part in given.parts for bound in bind_uniform(registration, part)]
+        yield MixedQueries(parts, given.places)
+    else:
+        yield from bind_uniform(registration, given)
+
+
+def with_first_error(
+    store: Callable[[Sequence[Statement | Queries]], list[str]], statements: Sequence[Statement | Queries]
+) -> list[str]:
+    """Stores statements, all or none. Queries that alternate are bound one shape after the other; if one is rejected,
+    all are bound again in the order in which they were written, since the first error is the one to report.
+    """
+    try:
+        return store(statements)
+    except FishweirError:
+        if not any(isinstance(one, MixedQueries) for one in statements):
+            raise
+    ordered = ([*one.statements()] if isinstance(one, MixedQueries) else [one] for one in statements)
+    return store(list(chain.from_iterable(ordered)))
 
 
 def bind_uniform(registration: Registration, given: UniformQueries) -> Iterator[UniformQueries]:

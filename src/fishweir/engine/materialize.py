@@ -31,6 +31,7 @@ from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.stylesheet_pool import applying
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
 from fishweir.engine.absences import Absences, first_documents
+from fishweir.engine.positions import Positions
 from fishweir.engine.published_streams import (
     Progress,
     PublishedStream,
@@ -43,7 +44,7 @@ from fishweir.intake import StreamLog, log_batch
 from fishweir.intake.schema import column_name
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.event_time import Published
-from fishweir.pipeline.home import Home, open_log, read_json, write_json
+from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.result import Result
 from fishweir.pipeline.results import ResultReader
 from fishweir.pipeline.source_documents import SourceDocument, read_document
@@ -56,14 +57,24 @@ CURSOR, UNTIL = "micro_batch", "until"
 class Target:
     """A stream to fill from the results of some query numbers, starting at a catalog version."""
 
+    id: int
     log: StreamLog
     transform: Transform
     numbers: frozenset[int]
     since: int
-    position: int
+    positions: Positions
     keeps_ids: bool = False
     absences: Absences | None = None
     """The waiting documents of `NOT FOLLOWED BY`, which passes them on."""
+
+    @property
+    def position(self) -> int:
+        """The last micro-batch that was read for the stream."""
+        return self.positions.of(self.id)
+
+    @property
+    def waits(self) -> bool:
+        return self.absences is not None and bool(self.absences.ends)
 
     def reads(self, commit: Commit) -> bool:
         return self.position < commit.batch and self.since <= commit.version
@@ -88,17 +99,19 @@ class Materializer:
         """By query number, the streams that its results go to, or that wait for them."""
         self._wanted = np.empty(0, np.int64)
         """The numbers of these queries."""
-        self._done = home.delivery / "materialized.json"
+        self._positions = Positions(home.delivery / "materialized.json")
         """The progress of each stream, so that micro-batches without items for it are not read again."""
+        self._waiting: dict[int, Target] = {}
+        """The streams with documents that wait for the end of their window."""
 
     def pending(self) -> int:
         """Appends the committed results that are not materialized yet, and returns the number of entries."""
         self._refresh()
         count = sum(self._publish(commit) for commit in self._commits())
-        waiting = [target for target in self.targets.values() if target.absences and target.absences.ends]
-        if waiting:
+        if self._waiting:
             reached = cache(self._reached)
-            count += sum(self._pass_on(target, reached) for target in waiting)
+            count += sum(self._pass_on(target, reached) for _, target in sorted(self._waiting.items()))
+            self._waiting = {id: target for id, target in self._waiting.items() if target.waits}
         return count
 
     def waiting(self) -> bool:
@@ -126,47 +139,35 @@ class Materializer:
     def _commits(self) -> list[Commit]:
         if not self.targets:
             return []
-        return self.table.commits(after=min(target.position for target in self.targets.values()))
+        return self.table.commits(after=self._positions.first())
 
     def _refresh(self) -> None:
         """Updates the targets: feeds may have been registered, replaced or dropped."""
         streams = self._current_streams()
         if streams.version == self._version:
             return
-        self._version = streams.version
-        added, done = self.catalog.stream_versions(), self._positions()
-        before, self.targets = self.targets, {}
+        added, done = self.catalog.stream_versions(), self._positions.saved()
+        targets, positions = dict[int, Target](), dict[int, int]()
         for id, one in streams.by_id.items():
             numbers = frozenset(one.query.numbers if one.query else ())
-            if id in before:
-                self.targets[id] = before[id]
-                self._follow(before[id], numbers, one.own)
-                continue
-            self.home.add_stream(id, one.stream)
-            log = open_log(self.home.streams, id)
-            appended = log.newest(CURSOR)
-            position = max(-1 if appended is None else appended, done.get(id, -1))
-            absences = self._absences(one, log)
-            if absences is not None:
-                position = done.get(id, -1)
-            self.targets[id] = Target(log, transform_of(one.stream), numbers, added[id], position, absences=absences)
-            self._follow(self.targets[id], numbers, one.own)
+            if id not in self.targets:
+                self.home.add_stream(id, one.stream)
+                log = open_log(self.home.streams, id)
+                absences, appended = self._absences(one, log), log.newest(CURSOR)
+                positions[id] = done(id) if absences or appended is None else max(done(id), appended)
+                given = log, transform_of(one.stream), numbers, added[id], self._positions
+                targets[id] = Target(id, *given, absences=absences)
+            else:
+                targets[id] = self.targets[id]
+            self._follow(targets[id], numbers, one.own)
+        self._positions.update(targets, positions)  # first: the job reads the positions of targets
+        self.targets, self._version = targets, streams.version
+        self._waiting = {id: target for id, target in self._waiting.items() if id in targets}
         self._targets_of = {}
-        for id, target in self.targets.items():
+        for id, target in targets.items():
             for number in target.numbers | (target.absences.matches if target.absences else frozenset()):
                 self._targets_of.setdefault(number, []).append(id)
         self._wanted = np.array(sorted(self._targets_of), np.int64)
-
-    def _positions(self) -> dict[int, int]:
-        """The saved progress by stream."""
-        done = read_json(self._done, {}, rebuilt="reading the results again")
-        return {id: int(position) for position, ids in done.get("positions", {}).items() for id in ids}
-
-    def _save_positions(self) -> None:
-        positions: dict[int, list[int]] = defaultdict(list)
-        for id, target in self.targets.items():
-            positions[_done(target)].append(id)
-        write_json(self._done, {"positions": positions})
 
     def _absences(self, one: PublishedStream, log: StreamLog) -> Absences | None:
         if one.own is None or one.matches is None or (unless := unless_of(one.own)) is None:
@@ -191,9 +192,8 @@ class Materializer:
             targets = [target for id in ids if (target := self.targets[id]).reads(commit)]
             self._wait([target for target in targets if target.absences], commit)
             count = self._append([target for target in targets if not target.absences], commit)
-        for target in self.targets.values():
-            target.position = max(target.position, commit.batch)
-        self._save_positions()
+        self._positions.advance(commit.batch)
+        self._positions.save({id: _done(target) for id, target in self._waiting.items() if target.waits})
         return count
 
     def _append(self, targets: Sequence[Target], commit: Commit) -> int:
@@ -226,6 +226,7 @@ class Materializer:
                 for numbers in (target.numbers, absences.matches)
             )
             absences.add(commit.batch, found, (place for place, _ in matched))
+            self._waiting[target.id] = target
 
     def _reached(self, source: Source, batch: int) -> float:
         return self.reached(source, self.table.of_batch(batch))

@@ -95,18 +95,35 @@ class Published:
         del self.streams[name]
 
     def sweep(self, names: Iterable[str]) -> None:
-        """Drops those queries that are the first joins of chains and no longer have readers."""
-        border = [name for name in names if name.startswith(DERIVED)]
-        while border:
-            name = border.pop()
-            stream = self.streams.get(name)
-            if stream is not None and stream.virtual == name and not self._readers(name):
-                border += [read for read in self.change.sources(name) if read.startswith(DERIVED)]
-                shape = self.change.shape(name)
-                self.withdraw(name)
-                for own in (name, *([shape.unless.query] if isinstance(shape, Shape) and shape.unless else ())):
-                    if self.change.has(own):
-                        self.change.drop(own)
+        """Drops those queries that are the first joins of chains and no longer have readers, and then those that only
+        they read. All of one level are dropped together.
+        """
+        border = set(names)
+        while border := {name for name in border if name.startswith(DERIVED) and self._is_own_stream(name)}:
+            unread = border - self._read()
+            border = self._drop_unread(unread) if unread else set()
+
+    def _is_own_stream(self, name: str) -> bool:
+        return name in self.streams and self.streams[name].virtual == name
+
+    def _read(self) -> set[str]:
+        """The derived streams and feeds that have readers."""
+        materialized = {stream.virtual for stream in self.streams.values() if stream.virtual not in (None, stream.name)}
+        return self.change.derived_names() | self.change.publications.active_names() | materialized
+
+    def _drop_unread(self, names: set[str]) -> set[str]:
+        """Drops derived queries and their streams, and returns the names of the streams that they read."""
+        queries = self.change.active(sorted(names))
+        shapes = list(self.change.shapes(query.shape for query in queries.values()))
+        absent = [shape.unless.query for shape in shapes if isinstance(shape, Shape) and shape.unless is not None]
+        queries |= (matches := self.change.active(absent))
+        self.forget(names)
+        self.change.drop_streams(sorted(names))
+        for name in names:
+            del self.streams[name]
+        self.change.drop_many([query.number for query in queries.values()])
+        shapes += self.change.shapes(query.shape for query in matches.values())
+        return {source.name for shape in shapes for source in shape.sources}
 
     def _readers(self, name: str) -> list[str]:
         readers = [*self.change.reading(name), *self.change.publications.reader_names(name)]

@@ -41,13 +41,13 @@ from fishweir.algebra.nodes import (
 )
 from fishweir.algebra.path_queries import own_query
 from fishweir.algebra.simple_paths import xml_name
-from fishweir.algebra.uniform_queries import UniformQueries, uniform
+from fishweir.algebra.uniform_queries import uniform
 from fishweir.algebra.views import FeedError, Publication, reads
 from fishweir.catalog.change import ActiveQuery, Change
 from fishweir.catalog.query_inserter import bound_shape
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.registry import Outputs
-from fishweir.engine.bulk import Bound, bind_uniform, kind_of, to_uniform
+from fishweir.engine.bulk import Bound, Queries, bind_queries, kind_of, to_uniform
 from fishweir.engine.changes import with_changes
 from fishweir.engine.columns_read import columns_read
 from fishweir.engine.conditions import emptiness
@@ -82,7 +82,7 @@ class Registration:
         self._bound: dict[tuple[int, tuple[Action, ...]], Bound] = {}
         self._bound_shapes: dict[int, Bound] = {}
 
-    def run(self, statements: Sequence[Statement | UniformQueries]) -> list[str]:
+    def run(self, statements: Iterable[Statement | Queries]) -> list[str]:
         """Stores the statements in order and returns the names of the queries they create."""
         names: list[str] = []
         for kind, group in groupby(statements, kind_of):
@@ -97,13 +97,13 @@ class Registration:
                     names += self._other(statement)  # type: ignore[arg-type]
         return names
 
-    def add_queries(self, statements: Iterable[CreateQuery | CreateFeed | UniformQueries]) -> Iterator[str]:
+    def add_queries(self, statements: Iterable[CreateQuery | CreateFeed | Queries]) -> Iterator[str]:
         """Adds the queries and returns the names of those that users wrote."""
         return self.add_uniform(to_uniform(statements))
 
-    def add_uniform(self, given: Iterable[UniformQueries]) -> Iterator[str]:
+    def add_uniform(self, given: Iterable[Queries]) -> Iterator[str]:
         """The same for queries that are known to differ only in names and constants."""
-        names = self.change.add_uniform(chain.from_iterable(bind_uniform(self, some) for some in given))
+        names = self.change.add_uniform(chain.from_iterable(bind_queries(self, some) for some in given))
         return (name for name in names if name not in self.derived)
 
     def bound_of(self, statement: CreateQuery) -> Bound:

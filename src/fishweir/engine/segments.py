@@ -50,8 +50,7 @@ class _Writer:
 
     def write(self) -> None:
         if self.waiting and (self.any or self.size >= BULK):
-            last = self.waiting[-1]
-            after, upto = self.waiting[0].change - 1, last.change + len(last.constants) - 1
+            after, upto = self.waiting[0].change - 1, self.waiting[-1].upto
             piece = self.planning().write(after, upto, _rows(self.waiting), _paths(self.waiting))
             self.change.add_segment(after, upto, piece.size, piece.plan, piece.asked)
             self.waiting, self.size, self.any = [], 0, True
@@ -62,7 +61,7 @@ def _rows(added: Sequence[InsertedQueries]) -> Iterator[tuple[int, Any, Sequence
     for some in added:
         for normal in () if isinstance(some.shape, Paths) else to_normals(some.shape):
             ordered = constants_in_order(normal)
-            for number, constants in enumerate(some.constants, some.number):
+            for number, constants in zip(some.numbers, some.constants, strict=True):
                 yield number, normal.template, ordered(constants)
 
 
@@ -70,5 +69,5 @@ def _paths(added: Sequence[InsertedQueries]) -> Iterator[PathRow]:
     """The queries that have their path as a constant."""
     for some in added:
         if isinstance(some.shape, Paths):
-            for number, constants in enumerate(some.constants, some.number):
+            for number, constants in zip(some.numbers, some.constants, strict=True):
                 yield number, some.shape.source, constants

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fishweir.algebra.nodes import CreateQuery, CreateStream
+from fishweir.algebra.nodes import CreateQuery, CreateStream, Statement
 from fishweir.catalog.catalog import Query
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.administration import Administration, schedule_of
@@ -32,6 +32,7 @@ from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
 if TYPE_CHECKING:
     from fishweir.delivery.service import DeliveryService
     from fishweir.engine.backfill import Backfills
+    from fishweir.engine.bulk import Queries
     from fishweir.engine.planning import Planning
     from fishweir.engine.quarantine import SetAside
     from fishweir.engine.registration import Registration
@@ -113,13 +114,10 @@ class Weir(Administration, Publishing, OnSpark):
     @no_collection()
     def execute(self, script: str) -> list[str]:
         """Registers the statements of a script, all or none, and returns the names of its queries."""
+        from fishweir.engine.bulk import with_first_error
         from fishweir.languages.script import parse_for_storage
 
-        statements = parse_for_storage(script, self.clock())
-        with self._registration() as registration:
-            names = registration.run(statements)
-        self._make_streams()
-        return names
+        return with_first_error(self._stored, parse_for_storage(script, self.clock()))
 
     def register_many(self, statement: str, rows: Any, on_progress: Callable[[int], None] | None = None) -> int:
         """Registers one query or subscription per row, with the row's values for `$column`. Returns their number."""
@@ -135,9 +133,7 @@ class Weir(Administration, Publishing, OnSpark):
 
     def register(self, query: CreateQuery) -> str:
         """Registers a query given as algebra, for kinds of queries without a language, and returns its name."""
-        with self._registration() as registration:
-            (name,) = registration.run([query])
-        self._make_streams()
+        (name,) = self._stored([query])
         return name
 
     def attach(self, name: str, frame: DataFrame) -> None:
@@ -146,9 +142,7 @@ class Weir(Administration, Publishing, OnSpark):
         from fishweir.pipeline.spark.feeder import Feeder, stream_of
 
         if name not in self.catalog.streams():
-            with self._registration() as registration:
-                registration.run([CreateStream(stream_of(name, frame), text=f"attached {name}")])
-            self._make_streams()
+            self._stored([CreateStream(stream_of(name, frame), text=f"attached {name}")])
         id, log = self._log(name)
         if log.stream.path is not None:
             place = without_credentials(log.stream.path)
@@ -353,6 +347,12 @@ class Weir(Administration, Publishing, OnSpark):
         from fishweir.engine.planning import Planning
 
         return Planning(self.home, self.catalog, self._strategies)
+
+    def _stored(self, statements: Iterable[Statement | Queries]) -> list[str]:
+        with self._registration() as registration:
+            names = registration.run(statements)
+        self._make_streams()
+        return names
 
     @contextmanager
     def _registration(self) -> Iterator[Registration]:

@@ -14,10 +14,10 @@ from importlib import import_module
 
 from fishweir.algebra.feeds import CreateFeed, FeedQuery, Subscribe
 from fishweir.algebra.nodes import CreateStream, DropQueries, DropQuery, Statement
-from fishweir.algebra.uniform_queries import UniformQueries
+from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
 from fishweir.languages.parsed import AnyParsed, ParsedQuery, all_items, split_distinct, to_statement
-from fishweir.languages.series import Streak
+from fishweir.languages.series import SeriesReader
 from fishweir.languages.skeleton import SkeletonCache
 from fishweir.languages.statement_text import Rejected, ScriptPieces, StatementText
 from fishweir.languages.subscriptions import SHARED
@@ -207,19 +207,19 @@ def parse_script(text: str, now: float | None = None, cache: SkeletonCache | Non
     return [statement for piece in ScriptPieces(text) for statement in reader.read(piece)]
 
 
-def parse_for_storage(text: str, now: float, cache: SkeletonCache | None = None) -> list[Statement | UniformQueries]:
-    """The same as `parse_script`, but many consecutive queries that differ only in names and constants are read
-    together (series.py), and queries that are a single path have it as a constant (algebra/path_queries.py)."""
+def parse_for_storage(
+    text: str, now: float, cache: SkeletonCache | None = None
+) -> list[Statement | UniformQueries | MixedQueries]:
+    """The same as `parse_script`, but many queries that differ only in names and constants are read together
+    (series.py), and queries that are a single path have it as a constant (algebra/path_queries.py)."""
     reader = _Reader(now, _CACHE if cache is None else cache, paths=text.count(";") >= FEWEST_PATHS)
-    found: list[Statement | UniformQueries] = []
-    pieces, streak = ScriptPieces(text), Streak()
+    found: list[Statement | UniformQueries | MixedQueries] = []
+    pieces, series = ScriptPieces(text), SeriesReader(reader.cache)
     for piece in pieces:
         found += (some := reader.read(piece))
-        if streak.is_long_with(some[-1], piece.start):
-            series = streak.series(piece, reader.cache)
-            if series:
-                found[-streak.count :] = [queries for queries, _ in series]
-                pieces.position = series[-1][1]
+        for queries, end in series.behind(piece, some[-1], pieces.position):
+            found.append(queries)
+            pieces.position = end
     return found
 
 

@@ -1,166 +1,181 @@
-"""Series: consecutive statements of a script that differ only in names and constants, read together.
+"""Series: statements of a script that differ only in names and constants, read together.
 
-In: a script, and the first statements of a series, parsed one by one. Out: the queries of the series as columns
-(algebra/uniform_queries.py). The skeleton of a statement (skeleton.py) becomes a pattern for statements with the same
-skeleton and the same structural literals, so a series is read with one search. It ends before the first statement that
-the pattern does not match or that has an invalid constant. This statement is then parsed like any other.
+In: a script, and statements that were parsed one by one. Out: the queries behind them as columns
+(algebra/uniform_queries.py). Once many statements of one form (forms.py) have been parsed, the following ones are read
+with one search. Forms that alternate are read with one pattern for all of them. A series ends before the first
+statement that no pattern matches or that has an invalid constant. This statement is then parsed like any other.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, islice, pairwise
-from typing import NamedTuple
+from itertools import accumulate, islice, pairwise, takewhile
+from operator import attrgetter
 
 from fishweir.algebra.feeds import CreateFeed, to_query
 from fishweir.algebra.nodes import Constant, CreateQuery, Statement
-from fishweir.algebra.path_queries import Paths
-from fishweir.algebra.uniform_queries import UniformQueries
-from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
-from fishweir.languages.skeleton import KINDS, NO_KEYWORD, Reader, SkeletonCache, SplitStatement, read_all
+from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries
+from fishweir.languages.forms import Form, form_of, names_of
+from fishweir.languages.lexical import GAP
+from fishweir.languages.skeleton import SkeletonCache
 from fishweir.languages.statement_text import StatementText
+from fishweir.records import dataclass
 
 LEAST = 100
-"""The number of consecutive statements of one shape after which they are read as a series. Compiling the pattern takes
-as long as reading about fifty statements."""
+"""The number of statements of one shape after which the others are read as a series. Compiling the pattern takes as
+long as reading about fifty statements."""
 MOST = 20_000
 """The maximum number of statements that are read at once."""
-_MARKS = re.compile(r"[;\"'“”#]|--")
-"""What might begin a quotation or a comment, or end a statement, depending on the literal before it."""
-
-Columns = Sequence[Sequence[str]]
-"""The groups of a pattern, each with the texts of all statements. The first group is the whole statement."""
+MOST_FORMS = 8
+"""The maximum number of alternating forms."""
 
 
-class Form(NamedTuple):
-    """What the statements of a series have in common."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """A form, and the first of its statements."""
 
-    pattern: str
-    """Matches one statement; its groups are the name, if any, and what the constants are read from."""
-    name: int | None
-    """The group of the name; the statement itself is group 0."""
-    constants: Callable[[Columns], Sequence[tuple[Constant, ...]]]
-    """Reads the constants of all statements, up to the first with an invalid constant."""
-    is_feed: bool = False
+    form: Form
+    first: CreateQuery
+    groups: int
+    """The number of groups of its pattern, with the whole statement."""
+
+    @property
+    def may_alternate(self) -> bool:
+        """Whether its queries can be bound before others that precede them: they have nothing that others read."""
+        return not self.first.published and not self.first.actions
 
 
-class Streak:
-    """The last statements that were parsed one by one, as long as they have the same shape."""
+class SeriesReader:
+    """Reads the statements behind those that were parsed one by one."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self._least = LEAST
-        self._shape: object = None
-        self._start = 0
-        self._first: CreateQuery | CreateFeed | None = None
+    def __init__(self, cache: SkeletonCache) -> None:
+        self._cache = cache
+        self._parsed: dict[object, tuple[object, int]] = {}
+        """By what statements of one form have in common: their shape, and how many have been parsed."""
+        self._known: dict[object, _Known | None] = {}
+        """The forms of shapes of which many statements have been parsed; None if they cannot be read together."""
+        self._expected: tuple[_Known, ...] = ()
+        """The forms that the next series may have."""
+        self._patterns: dict[tuple[_Known, ...], re.Pattern[str]] = {}
+        self._was_short, self._pause, self._next_pause = False, 0, LEAST
 
-    def is_long_with(self, statement: Statement, start: int) -> bool:
-        """Adds a statement, which starts at this offset; whether the streak may now become a series."""
-        shape: object = None
-        if isinstance(statement, CreateQuery):
-            shape = statement.shape
-        elif isinstance(statement, CreateFeed) and not statement.replace:
-            shape = statement.query
-        if shape is None or shape is not self._shape:
-            self._shape, self.count, self._start = shape, 0, start
-            self._first = statement if isinstance(statement, (CreateQuery, CreateFeed)) else None
-        self.count += 1
-        return self.count == self._least and shape is not None
-
-    def series(self, last: StatementText, cache: SkeletonCache) -> list[tuple[UniformQueries, int]]:
-        """The queries from the start of the streak on, in chunks, each with the offset of its end; none unless the
-        whole streak has the form of its last statement. The streak is over.
-        """
-        found = list(self._series(last, cache))
-        self._shape = None
-        if not found:
-            self._least *= 2
-        return found
-
-    def _series(self, last: StatementText, cache: SkeletonCache) -> Iterator[tuple[UniformQueries, int]]:
-        form = _form(self._shape, last.text, cache)
-        if form is None or self._first is None:
+    def behind(
+        self, piece: StatementText, statement: Statement, end: int
+    ) -> Iterator[tuple[UniformQueries | MixedQueries, int]]:
+        """The queries that follow a statement, which ends at an offset: in chunks, each with the offset of its end."""
+        known = self._form(piece.text, statement)
+        if known is None or not self._is_promising(known):
             return
-        pattern = re.compile(rf"(?:{GAP}|;)*+({form.pattern}){GAP}*+(?:;|\Z)|(?s:.++)")
-        script, first, end = last.script, to_query(self._first), self._start
-        least, counted, line = self.count, end, first.line
+        count, counted, line = 0, piece.start, statement.line
         while True:
-            found = list(islice(pattern.finditer(script, end), MOST))
-            columns = list(zip(*[match.groups() for match in found if match[1] is not None], strict=True))
-            if not columns:
-                return
-            names, constants = _names(form, columns), form.constants(columns)
-            size = min(len(names), len(constants))
-            if size < least:
-                return
-            starts = [match.start(1) for match in found[:size]]
-            breaks = [script.count("\n", *between) for between in pairwise([counted, *starts])]
-            lines = list(accumulate(breaks, initial=line))[1:]
-            end = found[size - 1].end()
-            first = replace(first, name=names[0], text=columns[0][0], constants=constants[0], line=lines[0])
-            yield UniformQueries(first, names[:size], columns[0][:size], constants[:size], lines), end
-            if size < MOST:
-                return
-            least, counted, line = 1, starts[-1], lines[-1]
+            chunk = _Chunk(piece.script, end, self._expected, self._pattern())
+            if chunk.size:
+                lines = chunk.lines(counted, line)
+                counted, line, end = chunk.starts[-1], lines[-1], chunk.end
+                yield chunk.queries(lines), end
+            count += chunk.size
+            if chunk.size < MOST:
+                break
+        self._was_short = count < LEAST
+        self._pause, self._next_pause = (self._next_pause, 2 * self._next_pause) if self._was_short else (0, LEAST)
+
+    def _form(self, text: str, statement: Statement) -> _Known | None:
+        """The form of a statement, if enough statements like it have been parsed."""
+        if not isinstance(statement, (CreateQuery, CreateFeed)) or (
+            isinstance(statement, CreateFeed) and statement.replace
+        ):
+            return None
+        query = to_query(statement) if isinstance(statement, CreateFeed) else statement
+        shape = statement.query if isinstance(statement, CreateFeed) else query.shape
+        key = id(shape), query.actions, query.schedule, query.name is None
+        if key not in self._known:
+            self._parsed[key] = shape, self._parsed.get(key, (shape, 0))[1] + 1
+            if self._parsed[key][1] < LEAST:
+                return None
+            form = form_of(shape, text, self._cache)
+            self._known[key] = None if form is None else _Known(form, query, 1 + re.compile(form.pattern).groups)
+        return self._known[key]
+
+    def _is_promising(self, known: _Known) -> bool:
+        """Whether to try a series. After a short one, another form may alternate with its forms; if none does, there is
+        a pause."""
+        if known not in self._expected:
+            some = (*self._expected, known)
+            joins = self._was_short and all(one.may_alternate for one in some)
+            self._expected = some[-MOST_FORMS:] if joins else (known,)
+            self._pause, self._next_pause = 0, LEAST
+        self._pause -= 1
+        return self._pause < 0
+
+    def _pattern(self) -> re.Pattern[str]:
+        """Matches one statement of the expected forms, or nothing."""
+        if self._expected not in self._patterns:
+            forms = "|".join(f"({known.form.pattern})" for known in self._expected)
+            self._patterns[self._expected] = re.compile(rf"(?:{GAP}|;)*+(?:{forms}){GAP}*+(?:;|\Z)|")
+        return self._patterns[self._expected]
 
 
-def _form(shape: object, text: str, cache: SkeletonCache) -> Form | None:
-    """The form of a statement; None if statements of this form cannot be read together."""
-    if isinstance(shape, Paths):
-        from fishweir.languages.xscl.plain import path_form
+class _Chunk:
+    """The statements at a position of a script that have one of some forms."""
 
-        return path_form(text)
-    found = cache.slots(text)
-    return None if found is None else _literal_form(*found)
+    def __init__(self, script: str, position: int, expected: Sequence[_Known], pattern: re.Pattern[str]) -> None:
+        self.script = script
+        is_one = attrgetter("lastindex")  # the group of the form, since it is closed last
+        found = list(takewhile(is_one, islice(pattern.finditer(script, position), MOST)))
+        kinds, groups = list(map(is_one, found)), [match.groups() for match in found]
+        self._parts: list[_Part] = []
+        first = 1
+        for known in expected:
+            behind = first + known.groups
+            is_only = len(expected) == 1
+            places = range(len(found)) if is_only else [place for place, kind in enumerate(kinds) if kind == first]
+            if places:
+                columns = list(zip(*[groups[place][first - 1 : behind - 1] for place in places], strict=True))
+                names, constants = names_of(known.form, columns), known.form.constants(columns)
+                self._parts.append(_Part(known.first, places, names, columns[0], constants))
+            first = behind
+        self.size = min([len(found), *(part.valid for part in self._parts)])
+        self.starts = [match.start(match.lastindex or 0) for match in found[: self.size]]
+        self.end = found[self.size - 1].end() if self.size else position
 
+    def lines(self, counted: int, line: int) -> list[int]:
+        """The lines of the statements, given the line of an offset before them."""
+        breaks = [self.script.count("\n", *between) for between in pairwise([counted, *self.starts])]
+        return list(accumulate(breaks, initial=line))[1:]
 
-def _literal_form(split: SplitStatement, slots: Sequence[tuple[int, Reader]], structural: Sequence[int]) -> Form | None:
-    """The form of statements that have this skeleton and these structural literals. Between two literals there is a
-    text that is neither a mark nor empty, so where a literal begins and ends does not depend on the others.
-    """
-    kind, kinds, *between = split.skeleton
-    if any(_MARKS.search(str(text)) for text in between) or not all(between[1:-1]):
-        return None
-    patterns, groups = [_HEADS[str(kind)]], dict[int, int]()
-    for at, literal in enumerate(split.literals):
-        patterns.append(re.escape(str(between[at])))
-        if at in structural:
-            patterns.append(re.escape(literal))
-        else:
-            groups[at] = len(groups) + 1 + (kind in _NAMED)
-            patterns.append(f"({KINDS[kinds[at]]})")  # type: ignore[index]
-    patterns.append(re.escape(str(between[-1])))
-    if kind == "publish":
-        patterns.append(f"({NAME})")
-    fixed = split.literals or ("",)
-
-    def constants(columns: Columns) -> Sequence[tuple[Constant, ...]]:
-        count = len(columns[0])
-        read = [
-            read_all(reader, columns[groups[at]]) if at in groups else [reader(fixed[at])] * count
-            for at, reader in slots
-        ]
-        valid = min((column.index(None) for column in read if None in column), default=count)
-        return list(zip(*read, strict=True))[:valid] if read else [()] * count
-
-    name = len(groups) + 1 if kind == "publish" else 1 if kind in _NAMED else None
-    return Form("".join(patterns), name, constants, kind == "feed")
+    def queries(self, lines: Sequence[int]) -> UniformQueries | MixedQueries:
+        parts = [(part, part.until(self.size)) for part in self._parts]
+        some = [(part.places[:size], part.queries(size, lines)) for part, size in parts if size]
+        if len(some) == 1:
+            return some[0][1]
+        return MixedQueries([queries for _, queries in some], [place for places, _ in some for place in places])
 
 
-_NAMED = ("create", "query", "feed")
-_HEADS = {"": "", "publish": ""} | {
-    kind: rf"(?i:{words}\s++{NO_KEYWORD})({NAME}|{QUOTED})"
-    for kind, words in zip(_NAMED, ("create", r"create\s++query", r"create\s++feed"), strict=True)
-}
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """The statements of one form: their places in the chunk, and their columns up to the first invalid value."""
 
+    first: CreateQuery
+    places: Sequence[int]
+    names: Sequence[str | None]
+    texts: Sequence[str]
+    constants: Sequence[tuple[Constant, ...]]
 
-def _names(form: Form, columns: Columns) -> Sequence[str | None]:
-    """The names of all statements, up to the first that is blank."""
-    if form.name is None:
-        return [None] * len(columns[0])
-    names = [unquote(name) if name[0] in OPENING_QUOTES else name for name in columns[form.name]]
-    stripped = [name.strip() for name in names]
-    valid = stripped.index("") if "" in stripped else len(names)
-    return (stripped if form.is_feed else names)[:valid]
+    @property
+    def valid(self) -> int:
+        """The place of the first invalid statement, or a place behind all statements."""
+        size = min(len(self.names), len(self.constants))
+        return self.places[size] if size < len(self.places) else MOST
+
+    def until(self, place: int) -> int:
+        """The number of statements before a place."""
+        return bisect_left(self.places, place)
+
+    def queries(self, size: int, lines: Sequence[int]) -> UniformQueries:
+        names, texts, constants = self.names[:size], self.texts[:size], self.constants[:size]
+        own = [lines[place] for place in self.places[:size]]
+        first = replace(self.first, name=names[0], text=texts[0], constants=constants[0], line=own[0])
+        return UniformQueries(first, names, texts, constants, own)

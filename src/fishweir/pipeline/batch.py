@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
+from fishweir.algebra.nodes import Source, StreamDefinition
 from fishweir.evaluate.arrays import PREFIX
 from fishweir.evaluate.plan.plan import Plan, cached_plan
 from fishweir.evaluate.statistics import PathStatistics, Statistics, statistics_from_json
@@ -262,12 +262,11 @@ class MicroBatches:
         """
         now, found = self.clock(), math.inf
         done = commit.upto if commit.past else self.offsets | commit.offsets
-        for id, stream in self.home.logs.streams().items():
-            if source in sources_of(stream):
-                log = open_log(self.home.streams, id)
-                waits = log.head() > done.get(str(id), 0) or id in self.troubled
-                own = -math.inf if waits or log.stream.virtual else self.event_time.expected(id, log.stream, now)
-                found = min(found, max(own, commit.watermarks.get(str(id), -math.inf)))
+        for id in self.home.logs.of_source(source):
+            log = open_log(self.home.streams, id)
+            waits = log.head() > done.get(str(id), 0) or id in self.troubled
+            own = -math.inf if waits or log.stream.virtual else self.event_time.expected(id, log.stream, now)
+            found = min(found, max(own, commit.watermarks.get(str(id), -math.inf)))
         return found if math.isfinite(found) else -math.inf
 
     def _check_written(self, summary: Summary, folder: Path) -> None:

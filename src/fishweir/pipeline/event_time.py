@@ -59,6 +59,8 @@ class EventTime:
         """Streams with unsaved observations."""
         self._saved: dict[int, float] = {}
         """The allowance of each stream by its saved observations."""
+        self._joined: tuple[Plan, Mapping[int, StreamDefinition], list[int]] | None = None
+        """The streams that the joins of a plan read, looked up again only if the plan or the streams have changed."""
 
     def of(self, stream: int) -> Lateness:
         if stream not in self.known:
@@ -69,7 +71,10 @@ class EventTime:
     def watched(self, plan: Plan, published: Mapping[int, Published]) -> dict[int, StreamDefinition]:
         """The streams that joins read, and the input streams of these."""
         streams = self.home.logs.streams()
-        border = [id for id, stream in streams.items() if plan.keeps(sources_of(stream))]
+        if self._joined is None or self._joined[0] is not plan or self._joined[1] is not streams:
+            joined = [id for id, stream in streams.items() if plan.keeps(sources_of(stream))]
+            self._joined = plan, streams, joined
+        border = list(self._joined[2])
         found: dict[int, StreamDefinition] = {}
         while border:
             id = border.pop()

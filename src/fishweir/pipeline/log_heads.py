@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fishweir.algebra.nodes import StreamDefinition
+from fishweir.algebra.nodes import Source, StreamDefinition, sources_of
 from fishweir.intake.arrivals import NAME, Arrivals
 from fishweir.pipeline.home import open_log
 
@@ -30,6 +31,7 @@ class LogHeads:
         self._arrivals = Arrivals(home.path / NAME)
         self._heads: dict[str, int] = {}
         self._streams: dict[int, StreamDefinition] = {}
+        self._of_source: tuple[Mapping[int, StreamDefinition], dict[Source, list[int]]] = {}, {}
         self._look_at = 0.0
 
     def heads(self) -> Mapping[str, int]:
@@ -42,6 +44,17 @@ class LogHeads:
         with self._lock:
             self._update()
             return self._streams
+
+    def of_source(self, source: Source) -> Sequence[int]:
+        """The streams that belong to a source."""
+        streams, found = self.streams(), self._of_source
+        if found[0] is not streams:
+            by_source = defaultdict(list)
+            for id, stream in streams.items():
+                for one in sources_of(stream):
+                    by_source[one].append(id)
+            found = self._of_source = streams, by_source
+        return found[1].get(source, ())
 
     def _update(self) -> None:
         arrived, now = self._arrivals.next(), time.monotonic()

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from fishweir.algebra.nodes import Constant, CreateQuery, Source
 from fishweir.algebra.path_queries import path_shape, paths_over
+from fishweir.languages.forms import Columns, Form
 from fishweir.languages.lexical import NAME, NUMBER, OPERATOR, QUOTED, to_constant, to_operator, unquote
 from fishweir.languages.parsed import ConstantPlace, ParsedQuery
 from fishweir.languages.schedule import Clauses
-from fishweir.languages.series import Columns, Form
 from fishweir.languages.statement_text import Rejected, StatementText
 
 _TAG = r"[^\W\d](?:[\w.]|-(?![->]))*+(?!:)"

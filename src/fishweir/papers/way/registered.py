@@ -50,6 +50,19 @@ LANGUAGES: tuple[tuple[str, str, Callable[[int], dict[str, Any]]], ...] = (
 )
 
 
+OTHERS: tuple[tuple[str, str, Callable[[int], dict[str, Any]]], ...] = (
+    ("SQL, published", "select x from R where x > $a publish $name", lambda i: {"a": i}),
+    (
+        "NOT FOLLOWED BY",
+        "create query $name as S/a[k->x][l = '$name'] not followed by{x = y, 60} S/b[k->y]",
+        lambda i: {},
+    ),
+)
+"""Queries whose results are a stream of their own, which others may read."""
+ALTERNATING = ("SQL, ranges", "XSCL, a path", "SQL, two words", "XQuery")
+"""The forms of a script whose statements alternate."""
+
+
 def distinct_paths(count: int, predicates: bool, seed: int = 1) -> list[str]:
     """Distinct paths with YFilter's parameters."""
     rng, found = random.Random(seed), dict[str, None]()

@@ -1,9 +1,10 @@
 """Part `registration`: the rates of registering and dropping queries, and the delay until one more takes effect.
 
 Rates are in processor time, in a process that has registered before, including writing the segments. Each language
-registers the same number of queries by `register_many` and by one script. The drawn paths are distinct. One more query
-among many is timed from the call that registers it until its action has been called with a document that was published
-right after it, through the job on Spark. Then the private memory of all processes is read.
+registers the same number of queries by `register_many` and by one script; one more script alternates between forms.
+The drawn paths are distinct. One more query among many is timed from the call that registers it until its action has
+been called with a document that was published right after it, through the job on Spark. Then the private memory of all
+processes is read.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fishweir.algebra.nodes import DERIVED
 from fishweir.delivery.payload import NotRewindable, Payload
 from fishweir.engine.weir import Weir
 from fishweir.papers.experiment.figures import Target
 from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, home_folder, running
-from fishweir.papers.way.registered import LANGUAGES, SETUP, distinct_paths
+from fishweir.papers.way.registered import ALTERNATING, LANGUAGES, OTHERS, SETUP, distinct_paths
 from fishweir.papers.way.work import STREAM, TEXT
 
 WARM = 1_000
+ABSENCES = "NOT FOLLOWED BY"
+"""Fewer of these are registered: each is three queries and a stream."""
 PATIENCE = 60.0
 """Seconds after which the call of an action is considered to have failed."""
 
@@ -33,11 +37,12 @@ PATIENCE = 60.0
 @dataclass(frozen=True)
 class Sizes:
     queries: int
+    absences: int
     among: int
     rounds: int
 
 
-WHOLE, QUICK = Sizes(20_000, 1_000_000, 10), Sizes(1_200, 2_000, 2)
+WHOLE, QUICK = Sizes(20_000, 2_000, 1_000_000, 10), Sizes(1_200, 50, 2_000, 2)
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,12 @@ def measure(setting: Setting) -> Measured:
         setting.say(f"{language}, {sizes.queries:,} queries")
         rows = [{"name": f"q{i}", **row(i)} for i in range(sizes.queries)]
         figures += rates(language, template, rows)
+    for kind, template, row in OTHERS:
+        count = sizes.queries if kind != ABSENCES else sizes.absences
+        setting.say(f"{kind}, {count:,} queries")
+        figures += rates(kind, template, [{"name": f"q{i}", **row(i)} for i in range(count)])
+    setting.say(f"alternating statements, {sizes.queries:,} queries")
+    figures += alternating(sizes.queries)
     for kind in ("paths", "paths with predicates"):
         setting.say(f"{sizes.queries:,} distinct {kind}")
         drawn = distinct_paths(sizes.queries, predicates=kind != "paths")
@@ -87,8 +98,23 @@ def rates(name: str, template: str, rows: list[dict[str, Any]]) -> Iterator[Figu
             began = time.process_time()
             call()
             yield Figure(name, by, len(rows), len(rows) / (time.process_time() - began))
-            there = len(weir.catalog.names())
+            there = sum(not name.startswith(DERIVED) for name in weir.catalog.names())
             assert there == min(WARM, len(rows)) + (0 if "drop" in by else len(rows)), f"{by} of {name}: {there}"
+
+
+def alternating(count: int) -> Iterator[Figure]:
+    """The rate of a script whose statements alternate between several forms."""
+    forms = [(template, row) for name, template, row in LANGUAGES if name in ALTERNATING]
+    chosen = [(*forms[i % len(forms)], i) for i in range(count)]
+    texts = [rendered(template, {"name": f"q{i}", **row(i)}) for template, row, i in chosen]
+    with home_folder() as folder, Weir(folder) as weir:
+        weir.execute(SETUP)
+        weir.execute(";".join(text.replace("query q", "query w", 1) for text in texts[:WARM]))
+        gc.collect()
+        began = time.process_time()
+        weir.execute(";\n".join(texts))
+        yield Figure("alternating forms", "script", count, count / (time.process_time() - began))
+        assert len(weir.catalog.names()) == count + min(WARM, count)
 
 
 def rendered(template: str, row: dict[str, Any]) -> str:
