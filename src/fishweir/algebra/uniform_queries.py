@@ -1,4 +1,5 @@
-"""Queries that differ only in their names, texts and constants, stored as columns; and such queries among others."""
+"""Queries that differ only in their names, texts, constants and the arguments of their actions, stored as columns; and
+such queries among others."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
-from fishweir.algebra.nodes import Constant, CreateQuery
+from fishweir.algebra.nodes import Action, Constant, CreateQuery
 from fishweir.records import dataclass
 
 Value = TypeVar("Value")
@@ -16,13 +17,15 @@ AnyQueries = TypeVar("AnyQueries", bound="UniformQueries | MixedQueries")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UniformQueries:
-    """`first` is the first of the queries; `lines` are their positions in a script, if any."""
+    """`first` is the first of the queries; `lines` are their positions in a script, if any; `actions` are their actions
+    if those of the first are not the actions of all."""
 
     first: CreateQuery
     names: Sequence[str | None]
     texts: Sequence[str]
     constants: Sequence[tuple[Constant, ...]]
     lines: Sequence[int] = ()
+    actions: Sequence[tuple[Action, ...]] = ()
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -30,7 +33,10 @@ class UniformQueries:
     def one(self, place: int) -> CreateQuery:
         line = self.lines[place] if self.lines else self.first.line
         name, text, constants = self.names[place], self.texts[place], self.constants[place]
-        return replace(self.first, name=name, text=text, constants=constants, line=line)
+        return replace(self.first, name=name, text=text, constants=constants, line=line, actions=self.actions_of(place))
+
+    def actions_of(self, place: int) -> tuple[Action, ...]:
+        return self.actions[place] if self.actions else self.first.actions
 
     @property
     def parts(self) -> Sequence[UniformQueries]:
@@ -50,7 +56,8 @@ class UniformQueries:
         """The queries at these positions."""
         names, texts = [self.names[i] for i in places], [self.texts[i] for i in places]
         lines = [self.lines[i] for i in places] if self.lines else ()
-        return UniformQueries(self.first, names, texts, [self.constants[i] for i in places], lines)
+        actions = [self.actions[i] for i in places] if self.actions else ()
+        return UniformQueries(self.first, names, texts, [self.constants[i] for i in places], lines, actions)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,12 +97,14 @@ class MixedQueries:
 
 def uniform(statements: Sequence[CreateQuery]) -> UniformQueries:
     """Statements that are known to be uniform, as columns."""
+    first = statements[0]
     return UniformQueries(
-        statements[0],
+        first,
         [one.name for one in statements],
         [one.text for one in statements],
         [one.constants for one in statements],
         [one.line for one in statements],
+        () if all(one.actions == first.actions for one in statements) else [one.actions for one in statements],
     )
 
 
@@ -122,7 +131,7 @@ def _are_uniform(one: CreateQuery, other: CreateQuery) -> bool:
     return (
         one.shape is other.shape
         and one.feed is other.feed
-        and one.actions == other.actions
+        and [action.name for action in one.actions] == [action.name for action in other.actions]
         and one.schedule == other.schedule
         and one.preference == other.preference
         and one.published == other.published

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count, islice, repeat
 from json.encoder import encode_basestring_ascii
 from operator import itemgetter
@@ -157,14 +158,15 @@ class QueryInserter:
         going = [place for place, name in enumerate(some.names) if name not in self.replaced]
         names = [str(some.names[place]) for place in going]
         rows: list[dict[str, Any]] = []
-        for action in some.first.actions if going else ():
+        for number, action in enumerate(some.first.actions if going else ()):
+            separate = action.own or bool(some.actions)
             requests = [
-                SubscriptionRequest(name, name, ChannelSpec(action, some.first.schedule), "")
-                for name in names[: None if action.own else 1]
+                SubscriptionRequest(name, name, ChannelSpec(some.actions_of(place)[number], some.first.schedule), "")
+                for place, name in list(zip(going, names, strict=True))[: None if separate else 1]
             ]
             subscriptions = self.subscribers.rows(requests, by_query=True)
             for at, (place, name) in enumerate(zip(going, names, strict=True)):
-                row = subscriptions[at if action.own else 0]
+                row = subscriptions[at if separate else 0]
                 rows.append({**row, "query": name, "feed": name, "text": some.texts[place], "added": changes[place]})
         return rows
 
@@ -248,7 +250,7 @@ def _named(some: UniformQueries | MixedQueries, names: Mapping[str, str]) -> Uni
         return MixedQueries([_named(part, names) for part in some.parts], some.places)  # type: ignore[misc]
     if some.first.name is not None:
         return some
-    return UniformQueries(some.first, [names[text] for text in some.texts], some.texts, some.constants, some.lines)
+    return replace(some, names=[names[text] for text in some.texts])
 
 
 def stored_shape(statement: CreateQuery) -> AnyShape:

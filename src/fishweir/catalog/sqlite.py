@@ -11,7 +11,7 @@ import json
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import chain
@@ -31,6 +31,8 @@ DAMAGE = (sqlite3.DatabaseError, sqlite3.OperationalError, UnicodeDecodeError)
 """What SQLite raises for a damaged file, in which names and messages may no longer be valid text."""
 NOT_WRITTEN = ("full", "readonly", "disk I/O error")
 ROWS_PER_FETCH = 10_000
+MANY = 100
+"""The number of rows from which several are inserted with one statement."""
 MOST_VALUES = 999
 """The number of values that a statement may have in every build of SQLite."""
 
@@ -67,17 +69,25 @@ class SqliteConnection(Connection):
                 yield from _rows(cursor, rows)
 
     def insert_tuples(self, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        if len(rows) >= MANY:
+            self._insert(table, names, rows, {})
+            return
         marks = ", ".join("?" * len(names))
         with self.file_errors():
             self.raw.executemany(f"insert into {table} ({', '.join(names)}) values ({marks})", rows)
 
     def insert_columns(self, table: str, columns: Mapping[str, Sequence[Any]], same: Mapping[str, Any]) -> None:
+        self._insert(table, tuple(columns), zip(*columns.values(), strict=True), same)
+
+    def _insert(
+        self, table: str, names: Sequence[str], rows: Iterable[tuple[Any, ...]], same: Mapping[str, Any]
+    ) -> None:
         """Inserts many rows with each statement: a statement for each row would take twice as long."""
-        width, shared = len(columns), tuple(same.values())
+        width, shared = len(names), tuple(same.values())
         most = (MOST_VALUES - len(same)) // width * width
-        head = f"insert into {table} ({', '.join([*columns, *same])}) select *{', ?' * len(same)} from (values "
+        head = f"insert into {table} ({', '.join([*names, *same])}) select *{', ?' * len(same)} from (values "
         marks = f"({', '.join('?' * width)})"
-        values = list(chain.from_iterable(zip(*columns.values(), strict=True)))
+        values = list(chain.from_iterable(rows))
         with self.file_errors():
             for start in range(0, len(values), most):
                 some = values[start : start + most]

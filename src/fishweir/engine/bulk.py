@@ -16,8 +16,9 @@ from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, DropQuery, Shap
 from fishweir.algebra.path_queries import Paths
 from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries, group_uniform
 from fishweir.catalog.change import CHUNK
+from fishweir.delivery.options import BadArgument
 from fishweir.engine.contradictions import is_declared
-from fishweir.errors import FishweirError
+from fishweir.errors import FishweirError, QueryError
 from fishweir.records import dataclass
 
 if TYPE_CHECKING:
@@ -92,11 +93,12 @@ def bind_uniform(registration: Registration, given: UniformQueries) -> Iterator[
         return
     first = registration.bind(given.first)
     if len(given) == 1:
-        yield UniformQueries(first, given.names, given.texts, [first.constants], given.lines)
+        yield replace(given, first=first, constants=[first.constants], actions=())
         return
     own, inherited = len(given.constants[0]), first.constants[len(given.constants[0]) :]
     bound = registration.bound_of(first)
-    if bound.dated or not _are_plain(registration, given, first):
+    actions = _resolved_actions(registration, given)
+    if bound.dated or actions is None or not _are_plain(registration, given, first):
         yield from group_uniform(_each(registration, given, first), len(given))
         return
     assert first.constants[:own] == given.constants[0], "only times are changed"
@@ -107,7 +109,7 @@ def bind_uniform(registration: Registration, given: UniformQueries) -> Iterator[
                 registration.bind(given.one(place))
     if first.published:
         registration.publish(first, given.names, given.constants)
-    yield UniformQueries(first, given.names, given.texts, constants, given.lines)
+    yield replace(given, first=first, constants=constants, actions=actions)
 
 
 def _bind_paths(registration: Registration, given: UniformQueries) -> Iterator[UniformQueries]:
@@ -117,17 +119,31 @@ def _bind_paths(registration: Registration, given: UniformQueries) -> Iterator[U
     first = registration.bind(given.one(0))
     assert isinstance(given.first.shape, Paths)
     stream = registration.streams.get(given.first.shape.source.name)
-    if len(given) < FEWEST_PATHS or is_declared(stream) or not _are_plain(registration, given, first):
+    actions = _resolved_actions(registration, given)
+    many = len(given) >= FEWEST_PATHS and actions is not None and not is_declared(stream)
+    if not many or not _are_plain(registration, given, first):
         yield from group_uniform(_each(registration, given, first), len(given))
         return
     first = replace(first, shape=given.first.shape, constants=given.constants[0])
-    yield UniformQueries(first, given.names, given.texts, given.constants, given.lines)
+    yield replace(given, first=first, actions=actions or ())
 
 
 def _each(registration: Registration, given: UniformQueries, first: CreateQuery) -> Iterator[CreateQuery]:
     yield first
     for place in range(1, len(given)):
         yield registration.bind(given.one(place))
+
+
+def _resolved_actions(registration: Registration, given: UniformQueries) -> Sequence[tuple[Action, ...]] | None:
+    """The actions of each query as they are stored, if they differ; None if one might be rejected."""
+    known: dict[Action, Action] = {}
+    try:
+        for action in chain.from_iterable(given.actions):
+            if action not in known:
+                known[action] = registration.outputs.resolved(action, registration.base)
+    except (BadArgument, QueryError):
+        return None
+    return [tuple([known[action] for action in actions]) for actions in given.actions]
 
 
 def _are_plain(registration: Registration, given: UniformQueries, first: CreateQuery) -> bool:

@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from fishweir.algebra.nodes import Constant
+from fishweir.algebra.nodes import Action, Constant
 from fishweir.algebra.path_queries import Paths
+from fishweir.languages.arguments import Arguments, all_with_arguments
 from fishweir.languages.lexical import NAME, OPENING_QUOTES, QUOTED, unquote
 from fishweir.languages.skeleton import KINDS, NO_KEYWORD, Reader, SkeletonCache, SplitStatement, read_all
 
@@ -32,6 +33,13 @@ class Form(NamedTuple):
     constants: Callable[[Columns], Sequence[tuple[Constant, ...]]]
     """Reads the constants of all statements, up to the first with an invalid constant."""
     is_feed: bool = False
+    arguments: Arguments = ()
+    """The groups that are arguments of actions."""
+
+    def actions(self, actions: tuple[Action, ...], columns: Columns) -> Sequence[tuple[Action, ...]]:
+        """The actions of all statements, if they may differ."""
+        own = [columns[group] for group, _, _ in self.arguments]
+        return all_with_arguments(actions, self.arguments, own, len(columns[0]))
 
 
 def form_of(shape: object, text: str, cache: SkeletonCache) -> Form | None:
@@ -44,7 +52,9 @@ def form_of(shape: object, text: str, cache: SkeletonCache) -> Form | None:
     return None if found is None else _literal_form(*found)
 
 
-def _literal_form(split: SplitStatement, slots: Sequence[tuple[int, Reader]], structural: Sequence[int]) -> Form | None:
+def _literal_form(
+    split: SplitStatement, slots: Sequence[tuple[int, Reader]], structural: Sequence[int], arguments: Arguments
+) -> Form | None:
     """The form of statements that have this skeleton and these structural literals. Between two literals there is a
     text that is neither a mark nor empty, so where a literal begins and ends does not depend on the others.
     """
@@ -74,7 +84,13 @@ def _literal_form(split: SplitStatement, slots: Sequence[tuple[int, Reader]], st
         return list(zip(*read, strict=True))[:valid] if read else [()] * count
 
     name = len(groups) + 1 if kind == "publish" else 1 if kind in _NAMED else None
-    return Form("".join(patterns), name, constants, kind == "feed")
+    return Form(
+        "".join(patterns),
+        name,
+        constants,
+        kind == "feed",
+        tuple((groups[at], number, place) for at, number, place in arguments),
+    )
 
 
 _NAMED = ("create", "query", "feed")

@@ -17,6 +17,7 @@ from fishweir.algebra.feeds import CreateFeed, to_query
 from fishweir.algebra.nodes import Constant, CreateQuery
 from fishweir.algebra.uniform_queries import UniformQueries, group_uniform
 from fishweir.errors import QueryError
+from fishweir.languages.arguments import all_with_arguments
 from fishweir.languages.bulk import BadValue, Part, Row, compile_text, render_rows
 from fishweir.languages.lexical import NAME
 from fishweir.languages.script import parse_script, shared_cache
@@ -122,7 +123,7 @@ def _uniform_rows(parts: Sequence[str | Part], rows: Sequence[Row], now: float) 
         return None
     first = "".join([out if isinstance(out, str) else out[0] for out in outs])
     statements = parse_script(first, now)
-    split, slots, structural = shared_cache().slots(first) or (None, (), ())
+    split, slots, structural, arguments = shared_cache().slots(first) or (None, (), (), ())
     if split is None or len(statements) != 1 or shared_cache().find(first, 1, now) != statements[0]:
         return None
     places = list(pairwise(accumulate((len(o if isinstance(o, str) else o[0]) for o in outs), initial=0)))
@@ -142,7 +143,10 @@ def _uniform_rows(parts: Sequence[str | Part], rows: Sequence[Row], now: float) 
         return None
     constants = list(zip(*read, strict=True)) if read else [()] * len(rows)
     texts = list(map("".join, zip(*(repeat(o, len(rows)) if isinstance(o, str) else o for o in outs), strict=True)))
-    return UniformQueries(to_query(statements[0]), outs[named], texts, constants)
+    query = to_query(statements[0])
+    columns = [literals[at].texts for at, _, _ in arguments]  # type: ignore[union-attr]
+    actions = all_with_arguments(query.actions, arguments, columns, len(rows))
+    return UniformQueries(query, outs[named], texts, constants, actions=actions)
 
 
 def _is(part: str | Part, kind: str) -> bool:

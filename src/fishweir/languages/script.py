@@ -268,10 +268,16 @@ def _query(piece: StatementText, at: int, name: str | None, language: Language, 
         if context.earlier:
             return created
         moved = replace(query, places=tuple(p.moved(at) for p in query.places)) if query.places else query  # type: ignore[arg-type]
-        context.cache.keep(piece.text, moved)
+        context.cache.keep(piece.text, moved, lambda text: _whole_alone(language, text[at:], everything))
         return created
 
     return _placed(body, statement)
+
+
+def _whole_alone(language: Language, text: str, everything: Callable[[str], AnyParsed]) -> AnyParsed:
+    """The query of a text that is not part of a script."""
+    piece = StatementText(text, 0, len(text))
+    return split_distinct(language.parse(piece), text, everything)[-1]
 
 
 def _whole(

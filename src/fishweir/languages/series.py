@@ -16,7 +16,7 @@ from itertools import accumulate, islice, pairwise, takewhile
 from operator import attrgetter
 
 from fishweir.algebra.feeds import CreateFeed, to_query
-from fishweir.algebra.nodes import Constant, CreateQuery, Statement
+from fishweir.algebra.nodes import Action, Constant, CreateQuery, Statement
 from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries
 from fishweir.languages.forms import Form, form_of, names_of
 from fishweir.languages.lexical import GAP
@@ -90,7 +90,7 @@ class SeriesReader:
             return None
         query = to_query(statement) if isinstance(statement, CreateFeed) else statement
         shape = statement.query if isinstance(statement, CreateFeed) else query.shape
-        key = id(shape), query.actions, query.schedule, query.name is None
+        key = id(shape), tuple(action.name for action in query.actions), query.schedule, query.name is None
         if key not in self._known:
             self._parsed[key] = shape, self._parsed.get(key, (shape, 0))[1] + 1
             if self._parsed[key][1] < LEAST:
@@ -135,7 +135,8 @@ class _Chunk:
             if places:
                 columns = list(zip(*[groups[place][first - 1 : behind - 1] for place in places], strict=True))
                 names, constants = names_of(known.form, columns), known.form.constants(columns)
-                self._parts.append(_Part(known.first, places, names, columns[0], constants))
+                actions = known.form.actions(known.first.actions, columns)
+                self._parts.append(_Part(known.first, places, names, columns[0], constants, actions))
             first = behind
         self.size = min([len(found), *(part.valid for part in self._parts)])
         self.starts = [match.start(match.lastindex or 0) for match in found[: self.size]]
@@ -163,6 +164,7 @@ class _Part:
     names: Sequence[str | None]
     texts: Sequence[str]
     constants: Sequence[tuple[Constant, ...]]
+    actions: Sequence[tuple[Action, ...]]
 
     @property
     def valid(self) -> int:
@@ -177,5 +179,8 @@ class _Part:
     def queries(self, size: int, lines: Sequence[int]) -> UniformQueries:
         names, texts, constants = self.names[:size], self.texts[:size], self.constants[:size]
         own = [lines[place] for place in self.places[:size]]
+        actions = self.actions[:size]
         first = replace(self.first, name=names[0], text=texts[0], constants=constants[0], line=own[0])
-        return UniformQueries(first, names, texts, constants, own)
+        if actions:
+            first = replace(first, actions=actions[0])
+        return UniformQueries(first, names, texts, constants, own, actions)

@@ -1,10 +1,11 @@
 """Parse once per shape: statements that differ only in constants and name share one parse.
 
 One pattern splits a statement into its skeleton and its literals. The first full parse of a skeleton shows which
-literals fill the slots of the query's conditions. The others (sources, output texts, action arguments, times) are
-*structural*: their values are part of the key. A later statement with the same key uses the parsed shape and its own
-constants. This is correct because literals are split exactly as in the grammar, and literals of one kind can replace
-each other. In all other cases the cache returns None and the caller parses in full, with good error messages.
+literals fill the slots of the query's conditions. Which of the others are arguments of actions is found by trial
+(arguments.py). The rest (sources, output texts, times) are *structural*: their values are part of the key. A later
+statement with the same key uses the parsed shape, its own constants and its own arguments. This is correct because
+literals are split exactly as in the grammar, and literals of one kind can replace each other. In all other cases the
+cache returns None and the caller parses in full, with good error messages.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import NamedTuple
 from fishweir.algebra.feeds import CreateFeed, FeedQuery
 from fishweir.algebra.nodes import Constant, CreateQuery, Schedule
 from fishweir.algebra.operators import keywords
+from fishweir.languages.arguments import MARK, Arguments, argument_by_trial, with_arguments
 from fishweir.languages.lexical import COMMENT, NAME, OPENING_QUOTES, QUOTED, TEXT, to_constant, unquote
 from fishweir.languages.parsed import AnyParsed, AnyPlace
 from fishweir.languages.roses.literals import READERS, to_amount
@@ -145,11 +147,12 @@ class _Template:
 
 @dataclass(slots=True)
 class _Family:
-    """All queries of one skeleton: the positions of the constants, and a template per combination of structural
-    literals."""
+    """All queries of one skeleton: the positions of the constants and of the arguments of actions, and a template per
+    combination of structural literals."""
 
     slots: tuple[tuple[int, Reader], ...]
     structural: tuple[int, ...]
+    arguments: Arguments = ()
     templates: dict[tuple[str, ...], _Template] = field(default_factory=dict)
 
 
@@ -193,7 +196,7 @@ class SkeletonCache:
             query.shape,
             constants,  # type: ignore[arg-type]
             split.name,
-            query.clauses.actions,
+            with_arguments(query.clauses.actions, family.arguments, literals),
             schedule,
             text,
             line,
@@ -201,16 +204,21 @@ class SkeletonCache:
             published=published,
         )
 
-    def slots(self, text: str) -> tuple[SplitStatement, tuple[tuple[int, Reader], ...], tuple[int, ...]] | None:
-        """The split text of a cached statement, its constant literals with their readers, and its structural ones."""
+    def slots(self, text: str) -> Slots | None:
+        """The split text of a cached statement, and the roles of its literals."""
         split = _split(text)
         family = self._families.get(split.skeleton) if split else None
-        return None if split is None or family is None else (split, family.slots, family.structural)
+        if split is None or family is None:
+            return None
+        return Slots(split, family.slots, family.structural, family.arguments)
 
-    def keep(self, text: str, query: AnyParsed) -> None:
-        """Caches a full parse; positions of the query's constants are relative to the start of the text."""
+    def keep(self, text: str, query: AnyParsed, parse: Callable[[str], AnyParsed] | None = None) -> None:
+        """Caches a full parse; positions of the query's constants are relative to the start of the text. With `parse`,
+        which parses another text of the same form, arguments of actions are found."""
         split = _split(text)
         family = _family(split, query) if split else None
+        if split and family and parse and query.clauses.actions and split.skeleton not in self._families:
+            family = _with_arguments_of(family, split, text, query, parse)
         published = split is not None and split.skeleton[0] == "publish"
         if split is None or family is None or query.clauses.publish != (split.name if published else None):
             return
@@ -226,6 +234,16 @@ class SkeletonCache:
     def _clear(self) -> None:
         self._families.clear()
         self._words, self.size = keywords(), 0
+
+
+class Slots(NamedTuple):
+    """A split statement, its constant literals with their readers, its structural ones, and those that are arguments of
+    actions."""
+
+    split: SplitStatement
+    constants: tuple[tuple[int, Reader], ...]
+    structural: tuple[int, ...]
+    arguments: Arguments
 
 
 def split_literals(text: str) -> tuple[Key, list[str]]:
@@ -293,3 +311,16 @@ def _family(split: SplitStatement, query: AnyParsed) -> _Family | None:
         slots.append((found, _Fixed(constant) if fixed else _reader(place)))
     taken = {index for index, read in slots if not isinstance(read, _Fixed)}
     return _Family(tuple(slots), tuple(i for i in range(len(split.literals)) if i not in taken))
+
+
+def _with_arguments_of(
+    family: _Family, split: SplitStatement, text: str, query: AnyParsed, parse: Callable[[str], AnyParsed]
+) -> _Family:
+    """The family with those structural literals as arguments of actions that turn out to be."""
+    found: list[tuple[int, int, int]] = []
+    for at, (start, end) in enumerate(split.spans()):
+        if at in family.structural and text[start] in OPENING_QUOTES:
+            place = argument_by_trial(query, lambda: parse(f"{text[:start]}'{MARK}'{text[end:]}"))  # noqa: B023
+            found += [] if place is None else [(at, *place)]
+    taken = {at for at, _, _ in found}
+    return _Family(family.slots, tuple(at for at in family.structural if at not in taken), tuple(found))
