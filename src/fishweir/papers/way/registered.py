@@ -51,6 +51,11 @@ LANGUAGES: tuple[tuple[str, str, Callable[[int], dict[str, Any]]], ...] = (
 
 
 OTHERS: tuple[tuple[str, str, Callable[[int], dict[str, Any]]], ...] = (
+    (
+        "SQL, an address each",
+        "create query $name as select x from R where x > $a do mail '$name@example.org'",
+        lambda i: {"a": i},
+    ),
     ("SQL, published", "select x from R where x > $a publish $name", lambda i: {"a": i}),
     (
         "NOT FOLLOWED BY",
@@ -58,7 +63,7 @@ OTHERS: tuple[tuple[str, str, Callable[[int], dict[str, Any]]], ...] = (
         lambda i: {},
     ),
 )
-"""Queries whose results are a stream of their own, which others may read."""
+"""Queries that store more than a row each: where their results go, or a stream of their own that others may read."""
 ALTERNATING = ("SQL, ranges", "XSCL, a path", "SQL, two words", "XQuery")
 """The forms of a script whose statements alternate."""
 
