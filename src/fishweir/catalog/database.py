@@ -15,6 +15,8 @@ from typing import Any
 
 VALUES_PER_STATEMENT = 10_000
 """Values per lookup statement."""
+MANY = 100
+"""The number of rows from which several are inserted with one statement."""
 SQLITE = "sqlite:///"
 
 

@@ -22,7 +22,7 @@ from fishweir.algebra.nodes import Constant, CreateQuery, Shape
 from fishweir.algebra.path_queries import Paths
 from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries
 from fishweir.catalog.channels import ChannelSpec
-from fishweir.catalog.database import Connection, chunks
+from fishweir.catalog.database import MANY, Connection, chunks
 from fishweir.catalog.publications import Publications
 from fishweir.catalog.schema import NOT_YET, PATHS
 from fishweir.catalog.subscribers import Subscribers, SubscriptionRequest
@@ -33,8 +33,6 @@ COLUMNS = (
     "publication", "published", "replaces", "added", "dropped",
 )  # fmt: skip
 _ROW = itemgetter(*COLUMNS)
-MANY = 100
-"""The minimum number of queries of one shape that are inserted as columns."""
 SHAPE_COLUMNS = ("id", "shape", "normal_form", "signature")
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fishweir.catalog.checksums import RESTORE, Column, add_functions, damaged_row, whole_test, with_checksum
-from fishweir.catalog.database import SQLITE, Connection, Database, Rows
+from fishweir.catalog.database import MANY, SQLITE, Connection, Database, Rows
 from fishweir.catalog.schema import definitions
 from fishweir.errors import CannotWrite, HomeError
 
@@ -31,8 +31,6 @@ DAMAGE = (sqlite3.DatabaseError, sqlite3.OperationalError, UnicodeDecodeError)
 """What SQLite raises for a damaged file, in which names and messages may no longer be valid text."""
 NOT_WRITTEN = ("full", "readonly", "disk I/O error")
 ROWS_PER_FETCH = 10_000
-MANY = 100
-"""The number of rows from which several are inserted with one statement."""
 MOST_VALUES = 999
 """The number of values that a statement may have in every build of SQLite."""
 

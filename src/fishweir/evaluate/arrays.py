@@ -61,7 +61,7 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
 
 
 def firsts_of(of: Ints, size: int) -> Ints:
-    """The first position of each number below `size`, all of which occur."""
+    """The first position of each number below `size`; undefined for numbers that do not occur."""
     firsts = np.empty(size, np.int64)
     firsts[of[::-1]] = np.arange(len(of))[::-1]
     return firsts

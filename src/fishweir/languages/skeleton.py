@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from functools import partial
 from typing import NamedTuple
 
 from fishweir.algebra.feeds import CreateFeed, FeedQuery
@@ -320,7 +321,7 @@ def _with_arguments_of(
     found: list[tuple[int, int, int]] = []
     for at, (start, end) in enumerate(split.spans()):
         if at in family.structural and text[start] in OPENING_QUOTES:
-            place = argument_by_trial(query, lambda: parse(f"{text[:start]}'{MARK}'{text[end:]}"))  # noqa: B023
+            place = argument_by_trial(query, partial(parse, f"{text[:start]}'{MARK}'{text[end:]}"))
             found += [] if place is None else [(at, *place)]
     taken = {at for at, _, _ in found}
     return _Family(family.slots, tuple(at for at in family.structural if at not in taken), tuple(found))

@@ -16,6 +16,7 @@ from dataclasses import field, replace
 from fishweir.algebra.feeds import Subscribe
 from fishweir.algebra.nodes import Action, Schedule, Statement
 from fishweir.errors import QueryError
+from fishweir.languages.arguments import MARK
 from fishweir.languages.lexical import OPENING_QUOTES, to_constant, unquote
 from fishweir.languages.skeleton import Key, join_literals, split_literals
 from fishweir.languages.statement_text import Rejected
@@ -24,7 +25,6 @@ from fishweir.records import dataclass
 LIMIT = 10_000
 """The maximum number of cached statements."""
 _BEGINS = re.compile(r"subscribe(?![\w.-])", re.IGNORECASE)
-_MARK = "a-distinct-text"
 
 Parse = Callable[[str, float], Statement]
 """Parses a text in full, at a given time."""
@@ -99,7 +99,7 @@ def _family(statement: Subscribe, skeleton: Key, literals: list[str], now: float
     every, structural = None, []
     for at, literal in enumerate(literals):
         other = (
-            f"'{_MARK}'" if literal[0] in OPENING_QUOTES else "1" if float(to_constant(literal) or 0.0) != 1.0 else "2"
+            f"'{MARK}'" if literal[0] in OPENING_QUOTES else "1" if float(to_constant(literal) or 0.0) != 1.0 else "2"
         )
         text = join_literals(skeleton, [*literals[:at], other, *literals[at + 1 :]])
         tried = _try_parse(parse, text, now)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fishweir.algebra.alternatives import ABSENT
 from fishweir.algebra.normal import Template
-from fishweir.evaluate.arrays import Ints, expand, number_rows
+from fishweir.evaluate.arrays import Ints, expand, firsts_of, number_rows
 from fishweir.evaluate.index.constants import Everything, Slices
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.absences import lies_below
@@ -121,9 +121,7 @@ def with_members(documents: Ints, nodes: Ints, group: Ints, rows: Ints, members:
     keys = keys[np.append(True, keys[1:] != keys[:-1])]
     groups, members = keys >> 32, keys & 0xFFFFFFFF
     found, starts = np.unique(groups, return_index=True)
-    first = np.zeros(group.max() + 1, np.int64)
-    first[group[::-1]] = np.arange(len(group))[::-1]
-    where = first[found]
+    where = firsts_of(group, int(group.max()) + 1)[found]
     none = np.zeros(len(found) + 1, np.int64)
     ends = np.append(starts, len(members)).astype(np.int64)
     return Matches(documents[where], nodes[where], none, np.empty(0, np.int64), ends, members)
