@@ -65,7 +65,10 @@ def normals_of(shape: Any) -> Iterable[AnyNormal]:
 
 @normals_of.register
 def _of_shape(shape: Shape) -> Iterable[AnyNormal]:
-    """A tree pattern or a join of patterns has one normal form per alternative, an SQL join one per conjunction."""
+    """A tree pattern or a join of patterns has one normal form per alternative, an SQL join one per conjunction. Those
+    of `NOT FOLLOWED BY` find the documents that wait for the end of their window, and the matches."""
+    if shape.unless is not None:
+        return *normals_of(replace(shape, unless=None)), *normals_of(shape.unless)
     if shape.formula is not None:
         return to_column_joins(shape)
     if shape.alternatives:

@@ -26,6 +26,7 @@ from fishweir.algebra import (
     preferences,
     returns,
 )
+from fishweir.errors import HomeError
 
 CLASSES: dict[str, type] = {
     name: cls
@@ -103,6 +104,11 @@ def _names(kind: Any) -> tuple[str, ...]:
 def from_json(value: Any) -> Any:
     """Decodes nodes. Lists become tuples, as frozen nodes require."""
     if isinstance(value, dict):
+        if value["!"] == "Unless":
+            raise HomeError(
+                "the home has queries with NOT FOLLOWED BY that an earlier version of Fishweir registered: "
+                "drop them with that version, and register them again with this one"
+            )
         return CLASSES[value["!"]](**{k: from_json(v) for k, v in value.items() if k != "!"})
     if isinstance(value, list):
         return tuple(from_json(item) for item in value)

@@ -201,12 +201,8 @@ AttributeOutput = VariableOutput | TextOutput | PathOutput
 Output = VariableOutput | TextOutput | ElementOutput | PathOutput | ForOutput | ReturnOutput
 
 
-@dataclass(frozen=True, slots=True)
-class Unless:
-    """A document must not be followed, within some seconds, by one that makes it a result of another query."""
-
-    query: str
-    seconds: float
+NO_OUTPUT = (TextOutput(""),)
+"""The output of a query that only determines which documents match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,14 +228,16 @@ class Shape:
     """For SQL joins, the select list."""
     alternatives: tuple[Shape, ...] = ()
     """Shapes with the same sources, output and windows: the query also matches if one of them does."""
-    unless: Unless | None = None
-    """For the first block of `NOT FOLLOWED BY`: its documents are published once they can no longer have a match."""
+    unless: Shape | None = None
+    """For the first block of `NOT FOLLOWED BY`, the join that finds matches: a document is a result once it can no
+    longer have one. Both have the same slots."""
     distinct: Distinct | None = None
     """For queries over one document: which of the selected documents yield results."""
 
     @property
     def sources(self) -> list[Source]:
-        return [block.source for block in self.blocks]
+        """The sources of its blocks, and those of the documents that must not follow."""
+        return [block.source for block in (*self.blocks, *(self.unless.blocks[1:] if self.unless else ()))]
 
     @property
     def output_variables(self) -> tuple[str, ...]:

@@ -14,7 +14,15 @@ from collections.abc import Mapping, Sequence
 from fishweir.algebra.alternatives import parts
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.formula import RelativePath
-from fishweir.algebra.nodes import AllColumnsOutput, ColumnOutput, Shape, Source, StreamDefinition, VariableOutput
+from fishweir.algebra.nodes import (
+    NO_OUTPUT,
+    AllColumnsOutput,
+    ColumnOutput,
+    Shape,
+    Source,
+    StreamDefinition,
+    VariableOutput,
+)
 
 Streams = Mapping[str, StreamDefinition]
 Columns = tuple[tuple[str, str], ...]
@@ -46,7 +54,7 @@ def keeps_items(shape: Shape | Selection) -> bool:
     """Whether each result is a whole, unchanged document or tuple, which then keeps its id."""
     if isinstance(shape, Selection):
         return not shape.joins and (shape.output is None or not shape.output.columns)
-    return shape.unless is not None or all(_keeps_documents(part) for part in parts(shape))
+    return shape.output == NO_OUTPUT or all(_keeps_documents(part) for part in parts(shape))
 
 
 def _keeps_documents(shape: Shape) -> bool:

@@ -30,7 +30,7 @@ from fishweir.errors import HomeError
 from fishweir.records import dataclass
 
 if TYPE_CHECKING:
-    from fishweir.catalog.increments import Increments, Tombstones
+    from fishweir.catalog.increments import Increments, QuerySet, Tombstones
 
 _DUE = (
     "select min(expire) from queries where expire is not null and dropped is null",
@@ -278,6 +278,10 @@ class Catalog:
     def tombstones(self) -> Tombstones:
         """The dropped queries. Reads only those that were dropped since the last call."""
         return self._increments.tombstones(self.version())
+
+    def absences(self, version: int) -> QuerySet:
+        """The queries with `NOT FOLLOWED BY` up to a version of the catalog. Reads only those that are new."""
+        return self._increments.absences(version)
 
     def next_due(self) -> float:
         """When the next query or subscription expires or starts; looked up again only after a change."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fishweir.catalog.checksums import verified
 from fishweir.catalog.database import Database
+from fishweir.catalog.schema import ABSENCE, NOT_YET
 from fishweir.records import dataclass
 
 Ints = NDArray[np.int64]
@@ -46,12 +47,48 @@ class Tombstones:
         return frozenset(self.numbers.tolist())
 
 
+class QuerySet:
+    """Some queries, by number."""
+
+    def __init__(self, numbers: Ints) -> None:
+        """The numbers are ascending. Those of queries registered together are adjacent, and form few ranges."""
+        self.numbers = numbers
+        starts, lasts = numbers[np.diff(numbers, prepend=-2) > 1], numbers[np.diff(numbers, append=NOT_YET) > 1]
+        self._ends = np.stack([starts, lasts + 1], axis=1).ravel()
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def has(self, numbers: Ints) -> NDArray[np.bool_]:
+        """Which of the given queries are in the set."""
+        return np.asarray(self._ends.searchsorted(numbers, "right") % 2 == 1, np.bool_)
+
+
 class Increments:
-    """The tombstones."""
+    """The tombstones, and the queries with `NOT FOLLOWED BY`."""
 
     def __init__(self, database: Database) -> None:
         self.database, self._lock = database, threading.Lock()
         self._tombstones, self._version = Tombstones(), -1
+        self._absences, self._last, self._seen = QuerySet(_none()), 0, -1
+
+    def absences(self, version: int) -> QuerySet:
+        """The queries of a version, and possibly of later ones, whose documents wait for the end of their window."""
+        with self._lock:
+            if version > self._seen:
+                with self.database.connect() as connection:
+                    last = int(connection.scalar("select max(number) from queries") or 0)
+                    new = connection.scalars(
+                        "select number from queries join shapes on shapes.id = queries.shape "
+                        "where number > :after and number <= :last and normal_form like :absence order by number",
+                        after=self._last,
+                        last=last,
+                        absence=f"{ABSENCE} %",
+                    )
+                if new:
+                    self._absences = QuerySet(np.append(self._absences.numbers, np.array(new, np.int64)))
+                self._last, self._seen = last, version
+            return self._absences
 
     def tombstones(self, version: int) -> Tombstones:
         """The tombstones of a version of the catalog, and possibly later ones."""

@@ -24,7 +24,7 @@ from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries
 from fishweir.catalog.channels import ChannelSpec
 from fishweir.catalog.database import MANY, Connection, chunks
 from fishweir.catalog.publications import Publications
-from fishweir.catalog.schema import NOT_YET, PATHS
+from fishweir.catalog.schema import ABSENCE, NOT_YET, PATHS
 from fishweir.catalog.subscribers import Subscribers, SubscriptionRequest
 from fishweir.errors import QueryError
 
@@ -270,7 +270,9 @@ def _normal_form_and_signature(shape: AnyShape) -> tuple[str, str]:
         return PATHS, ""
     templates = [normal.template for normal in to_normals(shape)]
     signatures = (" and ".join(template.signatures) for template in templates)
-    return " or ".join(str(template) for template in templates), " or ".join(signatures)
+    normal_form = " or ".join(str(template) for template in templates)
+    waits = isinstance(shape, Shape) and shape.unless is not None
+    return f"{ABSENCE} {normal_form}" if waits else normal_form, " or ".join(signatures)
 
 
 def _rows(columns: Mapping[str, Sequence[Any]], same: dict[str, Any], size: int) -> Iterable[tuple[Any, ...]]:

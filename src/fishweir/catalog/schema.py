@@ -7,6 +7,8 @@ from pathlib import Path
 
 NOT_YET = 2**62
 """`added` of a query that has not started: higher than any version of the catalog."""
+ABSENCE = "unless"
+"""How the normal form of a shape begins whose documents wait for the end of their window."""
 PATHS = "paths"
 """The normal form of the shapes whose queries have their path as a constant (algebra/path_queries.py)."""
 COLLECTED = "collected"

@@ -20,11 +20,11 @@ import os
 import secrets
 import shutil
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fishweir.algebra.nodes import Shape, Source, sources_of
+from fishweir.algebra.nodes import Shape, SideWindow, Source, sources_of
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.engine.backfill_run import BackfillEventTime, BackfillRun, JobSnapshot
 from fishweir.engine.handover import can_be_handed_over
@@ -182,32 +182,21 @@ class Backfills:
         for row in self.catalog.planned_queries([number for number, _, _ in starting]):
             kinds.setdefault(row[0], set()).add(row[1].kind)
         found: dict[Any, list[int]] = {}
-        for family, (added, start) in self._families(starting):
-            read = {source for query in family for source in query.shape.sources}
-            begin, live = self._between(read, start, self._live_from(added, batches))
+        queries = self.catalog.queries_by_number([number for number, _, _ in starting])
+        for number, added, start in starting:
+            query = queries[number]
+            begin, live = self._between(query.shape.sources, start, self._live_from(added, batches))
             if begin != live:
-                follows = any(kinds.get(query.number, set()) - set(STATELESS) for query in family)
-                patience = max(map(_patience, family)) if follows else 0.0
+                follows = bool(kinds.get(number, set()) - set(STATELESS))
+                patience = _patience(query) if follows else 0.0
                 streams = [stream for _, stream in self.catalog.streams().values()]
-                endless = patience == math.inf and all(can_be_handed_over(query, streams) for query in family)
-                key = (*begin.items(),), (*live.items(),), follows, len(family) > 1, patience, endless
-                found.setdefault(key, []).extend(query.number for query in family)
+                endless = patience == math.inf and can_be_handed_over(query, streams)
+                reports = isinstance(query.shape, Shape) and query.shape.unless is not None
+                key = (*begin.items(),), (*live.items(),), follows, reports, patience, endless
+                found.setdefault(key, []).append(number)
         for (first, last, follows, reports, _, endless), numbers in found.items():
             self.runs.append(self._run(numbers, version, dict(first), dict(last), follows, reports))
             self.runs[-1].is_endless = endless
-
-    def _families(self, starting: Sequence[tuple[int, int, float]]) -> Iterator[tuple[list[Query], tuple[int, float]]]:
-        """Queries that are evaluated together: a single one, or one with the query whose results decide which of its
-        documents are results (`NOT FOLLOWED BY`).
-        """
-        queries = self.catalog.queries_by_number([number for number, _, _ in starting])
-        by_name = {query.name: query for query in queries.values()}
-        of = {name: query for query in queries.values() if (name := _deciding_query(query)) in by_name}
-        for number, added, start in starting:
-            query = queries[number]
-            if query.name not in of:
-                decides = by_name.get(_deciding_query(query) or "")
-                yield [query, decides] if decides else [query], (added, start)
 
     def _live_from(self, added: int, batches: MicroBatches) -> Mapping[str, int]:
         """The offsets of the streams before the first micro-batch of a query."""
@@ -249,14 +238,13 @@ class Backfills:
         )
 
 
-def _deciding_query(query: Query) -> str | None:
-    return query.shape.unless.query if isinstance(query.shape, Shape) and query.shape.unless else None
-
-
 def _patience(query: Query) -> float:
     """The order of magnitude of a query's windows: a query that waits for years must not prolong the run of others."""
     shape = query.shape
-    windows = shape.windows if isinstance(shape, Shape) else [join.window for join in getattr(shape, "joins", ())]
+    if isinstance(shape, Shape):
+        windows: Iterable[SideWindow] = (shape.unless or shape).windows
+    else:
+        windows = [join.window for join in getattr(shape, "joins", ())]
     slots = [window.end for window in windows if window.end is not None and not window.rows]
     seconds = [float(query.constants[slot.index]) for slot in slots]
     return math.ceil(math.log10(max([1.0, *seconds]))) if math.inf not in seconds else math.inf

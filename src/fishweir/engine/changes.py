@@ -32,9 +32,17 @@ def with_changes(query: Shape | Selection | FeedQuery, streams: Streams) -> Shap
 def _shape(shape: Shape, streams: Streams) -> Shape:
     alternatives = tuple(_shape(one, streams) for one in shape.alternatives)
     blocks = tuple(_block(shape, i, block, streams) for i, block in enumerate(shape.blocks))
-    if (blocks, alternatives) == (shape.blocks, shape.alternatives):
+    unless = shape.unless and _shape(shape.unless, streams)
+    if (blocks, alternatives, unless) == (shape.blocks, shape.alternatives, shape.unless):
         return shape
-    return replace(shape, blocks=blocks, alternatives=alternatives)
+    found = replace(shape, blocks=blocks, alternatives=alternatives, unless=unless)
+    return found if unless is None else _over(found, unless.blocks[0].source)
+
+
+def _over(shape: Shape, source: Source) -> Shape:
+    """A query over one document with another source: documents and their matches have the same one."""
+    blocks = tuple(replace(block, source=source) for block in shape.blocks)
+    return replace(shape, blocks=blocks, alternatives=tuple(_over(one, source) for one in shape.alternatives))
 
 
 def _filter(one: Filter, shown: list[RelativePath], streams: Streams) -> Filter:

@@ -74,7 +74,8 @@ class Declared:
 
 
 def never_fires(shape: Shape, streams: Mapping[str, StreamDefinition]) -> Contradiction | None:
-    """The reason why no alternative of a query can match."""
+    """The reason why no alternative of a query can match, or none of what must not follow its documents."""
+    shape = shape.unless or shape  # its first block is that of the query
     found = [next(_contradictions(part, streams), None) for part in parts(shape)]
     return None if None in found else found[0]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from fishweir.algebra.clauses import constants_of, to_normals
 from fishweir.algebra.intervals import interval_text
-from fishweir.algebra.nodes import DERIVED, Shape
+from fishweir.algebra.nodes import Shape
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.catalog.subscribers import Subscription
 from fishweir.engine.planning import Planning
@@ -76,15 +76,15 @@ def explain(home: Home, catalog: Catalog, table: ResultsTable, planning: Plannin
         return explain_all(segments)
     walked = walk_counters_by_source(home, catalog.streams().values())
     late = lateness_of(home, catalog, table, query)
-    waits = list(_absences(catalog, query))
+    waits = list(_absences(query))
     return explain_query(query, segments, statistics, walked, catalog.subscribers(query.name), late, waits)
 
 
-def _absences(catalog: Catalog, query: Query) -> Iterator[str]:
-    """For a query over documents without a match: what must not follow them, and for how long."""
-    for source in query.shape.sources:
-        read = catalog.query(source.name) if source.name.startswith(DERIVED) else None
-        if read is not None and isinstance(read.shape, Shape) and read.shape.unless is not None:
-            window = interval_text(read.shape.unless.seconds)
-            yield f"  absence   {source.name}: documents whose window of {window} has passed"
-            yield f"            without a match, by the watermark of the second stream: {' '.join(read.text.split())}"
+def _absences(query: Query) -> Iterator[str]:
+    """For a query with `NOT FOLLOWED BY`: how long its documents wait, and for what."""
+    if isinstance(query.shape, Shape) and query.shape.unless is not None:
+        end = query.shape.unless.windows[0].end
+        assert end is not None
+        window = interval_text(float(query.constants[end.index]))
+        yield f"  absence   documents whose window of {window} has passed without a match,"
+        yield f"            by the watermark of the second stream: {' '.join(query.text.split())}"

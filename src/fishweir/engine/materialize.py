@@ -10,12 +10,10 @@ The job processes them like any other arrivals, in its next micro-batch.
 
 from __future__ import annotations
 
-import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,21 +22,14 @@ from fishweir.algebra.alternatives import parts, steps_of
 from fishweir.algebra.construct import element_text
 from fishweir.algebra.documents import tuple_to_document
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import DERIVED, ElementOutput, Shape, Source, StreamDefinition, VariableOutput
+from fishweir.algebra.nodes import DERIVED, NO_OUTPUT, ElementOutput, Shape, StreamDefinition, VariableOutput
 from fishweir.algebra.output_streams import keeps_items
 from fishweir.algebra.returns import ReturnOutput
 from fishweir.catalog.catalog import Catalog
 from fishweir.delivery.stylesheet_pool import applying
 from fishweir.delivery.stylesheets import BadItem, Stylesheet
-from fishweir.engine.absences import Absences, first_documents
 from fishweir.engine.positions import Positions
-from fishweir.engine.published_streams import (
-    Progress,
-    PublishedStream,
-    PublishedStreams,
-    second_sources,
-    unless_of,
-)
+from fishweir.engine.published_streams import Progress, PublishedStreams
 from fishweir.errors import QueryError
 from fishweir.intake import StreamLog, log_batch
 from fishweir.intake.schema import column_name
@@ -50,7 +41,7 @@ from fishweir.pipeline.results import ResultReader
 from fishweir.pipeline.source_documents import SourceDocument, read_document
 
 Transform = Callable[[str], bytes]
-CURSOR, UNTIL = "micro_batch", "until"
+CURSOR = "micro_batch"
 
 
 @dataclass
@@ -64,17 +55,13 @@ class Target:
     since: int
     positions: Positions
     keeps_ids: bool = False
-    absences: Absences | None = None
-    """The waiting documents of `NOT FOLLOWED BY`, which passes them on."""
+    passes_on: bool = False
+    """Whether the entries of its documents are appended as they are: its query constructs nothing."""
 
     @property
     def position(self) -> int:
         """The last micro-batch that was read for the stream."""
         return self.positions.of(self.id)
-
-    @property
-    def waits(self) -> bool:
-        return self.absences is not None and bool(self.absences.ends)
 
     def reads(self, commit: Commit) -> bool:
         return self.position < commit.batch and self.since <= commit.version
@@ -91,28 +78,19 @@ class Materializer:
     ) -> None:
         self.home, self.catalog, self.table, self.reader, self.clock = home, catalog, table, reader, clock
         self.targets: dict[int, Target] = {}
-        self.reached: Callable[[Source, Commit], float] = lambda source, commit: -math.inf
-        """The time before which no more documents of a source are expected, as known to the job."""
         self._streams: PublishedStreams | None = None
         self._version = -1
         self._targets_of: dict[int, list[int]] = {}
-        """By query number, the streams that its results go to, or that wait for them."""
+        """By query number, the streams that its results go to."""
         self._wanted = np.empty(0, np.int64)
         """The numbers of these queries."""
         self._positions = Positions(home.delivery / "materialized.json")
         """The progress of each stream, so that micro-batches without items for it are not read again."""
-        self._waiting: dict[int, Target] = {}
-        """The streams with documents that wait for the end of their window."""
 
     def pending(self) -> int:
         """Appends the committed results that are not materialized yet, and returns the number of entries."""
         self._refresh()
-        count = sum(self._publish(commit) for commit in self._commits())
-        if self._waiting:
-            reached = cache(self._reached)
-            count += sum(self._pass_on(target, reached) for _, target in sorted(self._waiting.items()))
-            self._waiting = {id: target for id, target in self._waiting.items() if target.waits}
-        return count
+        return sum(self._publish(commit) for commit in self._commits())
 
     def waiting(self) -> bool:
         self._refresh()
@@ -153,27 +131,19 @@ class Materializer:
             if id not in self.targets:
                 self.home.add_stream(id, one.stream)
                 log = open_log(self.home.streams, id)
-                absences, appended = self._absences(one, log), log.newest(CURSOR)
-                positions[id] = done(id) if absences or appended is None else max(done(id), appended)
-                given = log, transform_of(one.stream), numbers, added[id], self._positions
-                targets[id] = Target(id, *given, absences=absences)
+                appended = log.newest(CURSOR)
+                positions[id] = done(id) if appended is None else max(done(id), appended)
+                targets[id] = Target(id, log, transform_of(one.stream), numbers, added[id], self._positions)
             else:
                 targets[id] = self.targets[id]
             self._follow(targets[id], numbers, one.own)
         self._positions.update(targets, positions)  # first: the job reads the positions of targets
         self.targets, self._version = targets, streams.version
-        self._waiting = {id: target for id, target in self._waiting.items() if id in targets}
         self._targets_of = {}
         for id, target in targets.items():
-            for number in target.numbers | (target.absences.matches if target.absences else frozenset()):
+            for number in target.numbers:
                 self._targets_of.setdefault(number, []).append(id)
         self._wanted = np.array(sorted(self._targets_of), np.int64)
-
-    def _absences(self, one: PublishedStream, log: StreamLog) -> Absences | None:
-        if one.own is None or one.matches is None or (unless := unless_of(one.own)) is None:
-            return None
-        decided = (-1, -math.inf) if (until := log.newest(UNTIL)) is None else (log.newest(CURSOR), until)
-        return Absences(unless, second_sources(one.matches.shape), frozenset(one.matches.numbers), decided)
 
     def _follow(self, target: Target, numbers: frozenset[int], own: Shape | Selection | None) -> None:
         """Updates a target after its query may have changed."""
@@ -182,6 +152,7 @@ class Materializer:
             target.keeps_ids = keeps_items(own)
         if isinstance(own, Shape):
             target.transform = str.encode if outputs_elements(own) else wrapped
+            target.passes_on = own.output == NO_OUTPUT
 
     def _publish(self, commit: Commit) -> int:
         """Appends the results of a micro-batch, looking only at the streams whose queries have any."""
@@ -189,11 +160,9 @@ class Materializer:
         if commit.matches and commit.completes < 0:  # if results are completed later, published ones have all patterns
             fired = self.reader.fired(self.table, commit, self._wanted)
             ids = sorted({id for number in fired.tolist() for id in self._targets_of[number]})
-            targets = [target for id in ids if (target := self.targets[id]).reads(commit)]
-            self._wait([target for target in targets if target.absences], commit)
-            count = self._append([target for target in targets if not target.absences], commit)
+            count = self._append([target for id in ids if (target := self.targets[id]).reads(commit)], commit)
         self._positions.advance(commit.batch)
-        self._positions.save({id: _done(target) for id, target in self._waiting.items() if target.waits})
+        self._positions.save()
         return count
 
     def _append(self, targets: Sequence[Target], commit: Commit) -> int:
@@ -212,64 +181,14 @@ class Materializer:
                 count += len(results)
         return count
 
-    def _wait(self, targets: Sequence[Target], commit: Commit) -> None:
-        """Adds the findings of a micro-batch to the absences that wait for them."""
-        pairs = [(target, target.absences) for target in targets if target.absences]
-        wanted = {number for target, absences in pairs for number in target.numbers | absences.matches}
-        if not wanted:
-            return
-        expansion = self.reader.expansion(self.table, commit)
-        documents = first_documents(self.table.rows(commit), expansion, np.array(sorted(wanted), np.int64))
-        for target, absences in pairs:
-            found, matched = (
-                [one for number in sorted(numbers) for one in documents.get(number, ())]
-                for numbers in (target.numbers, absences.matches)
-            )
-            absences.add(commit.batch, found, (place for place, _ in matched))
-            self._waiting[target.id] = target
-
-    def _reached(self, source: Source, batch: int) -> float:
-        return self.reached(source, self.table.of_batch(batch))
-
-    def _pass_on(self, target: Target, reached_by: Callable[[Source, int], float]) -> int:
-        """Appends the documents whose window ended without a match, dated by its end. `reached_by` is the time before
-        which no more documents of a source are expected after a micro-batch."""
-        absences = target.absences
-        if not absences or target.position < 0:
-            return 0
-        settled = self._settled(target).batch
-        reached = min(reached_by(source, settled) for source in absences.sources)
-        if self.table.newest().batch != target.position:
-            return 0  # the job is ahead: there may be unread matches
-        due = absences.due(reached)
-        if due:
-            entries = [(open_log(self.home.streams, stream).entry(number), stream) for _, (stream, number) in due]
-            stream = target.log.stream
-            columns: dict[str, Sequence[Any]] = {
-                "id": [entry.id for entry, _ in entries],
-                "timestamp": [end for end, _ in due],
-                "origin": [read_document(self.home, *place).origin for _, place in due],
-                "body": [entry.body for entry, _ in entries],
-                "context": [entry.context for entry, _ in entries],
-            }
-            for name, _ in stream.columns:
-                columns[column_name(name)] = [(entry.values or {})[name] for entry, _ in entries]
-            cursor = {CURSOR: target.position, UNTIL: reached}
-            target.log.append(log_batch(stream, len(due), self.clock(), columns), cursor)
-            absences.decide(target.position, reached)
-        return len(due)
-
-
-def _done(target: Target) -> int:
-    """The micro-batch after which a restart continues reading, so that waiting documents are found again."""
-    oldest = target.absences.oldest() if target.absences else None
-    return target.position if oldest is None else min(target.position, oldest - 1)
-
 
 def append(home: Home, target: Target, results: Sequence[Result], batch: int, now: float) -> None:
     """Appends results as one segment."""
     stream = target.log.stream
-    columns = _tuples(home, stream, results) if stream.is_tuples else _documents(home, target, results)
+    if target.passes_on:
+        columns = _entries(home, stream, results)
+    else:
+        columns = _tuples(home, stream, results) if stream.is_tuples else _documents(home, target, results)
     columns["timestamp"] = [result.timestamp for result in results]
     if stream.name.startswith(DERIVED):
         columns["since"] = [result.since for result in results]
@@ -277,6 +196,15 @@ def append(home: Home, target: Target, results: Sequence[Result], batch: int, no
         columns["id"] = [result.documents[0] for result in results]
         columns["origin"] = [result.origin for result in results]
     target.log.append(log_batch(stream, len(results), now, columns), {CURSOR: batch})
+
+
+def _entries(home: Home, stream: StreamDefinition, results: Sequence[Result]) -> dict[str, Sequence[Any]]:
+    """The entries that the results were found in."""
+    places = [result.place for result in results]
+    assert None not in places, "only a selection passes items on"
+    entries = [open_log(home.streams, stream).entry(number) for stream, number in places]  # type: ignore[misc]
+    columns: dict[str, Sequence[Any]] = {name: [getattr(one, name) for one in entries] for name in ("body", "context")}
+    return columns | {column_name(name): [(one.values or {})[name] for one in entries] for name, _ in stream.columns}
 
 
 def _tuples(home: Home, stream: StreamDefinition, results: Sequence[Result]) -> dict[str, Sequence[Any]]:

@@ -40,10 +40,9 @@ class Positions:
         own = {id: max(position, batch) for id, position in self._own.items()}
         self._own = {id: position for id, position in own.items() if position != self._common}
 
-    def save(self, waiting: dict[int, int]) -> None:
-        """Writes the positions. Streams with waiting documents continue after a restart at earlier ones."""
+    def save(self) -> None:
         positions: dict[int, list[int]] = defaultdict(list)
-        for id, batch in (self._own | waiting).items():
+        for id, batch in self._own.items():
             positions[batch].append(id)
         write_json(self._place, {"all": self._common, "upto": max(self._streams), "positions": positions})
 

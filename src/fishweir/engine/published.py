@@ -114,16 +114,12 @@ class Published:
     def _drop_unread(self, names: set[str]) -> set[str]:
         """Drops derived queries and their streams, and returns the names of the streams that they read."""
         queries = self.change.active(sorted(names))
-        shapes = list(self.change.shapes(query.shape for query in queries.values()))
-        absent = [shape.unless.query for shape in shapes if isinstance(shape, Shape) and shape.unless is not None]
-        queries |= (matches := self.change.active(absent))
         self.forget(names)
         self.change.drop_streams(sorted(names))
         for name in names:
             del self.streams[name]
         self.change.drop_many([query.number for query in queries.values()])
-        shapes += self.change.shapes(query.shape for query in matches.values())
-        return {source.name for shape in shapes for source in shape.sources}
+        return self.change.sources_of(query.shape for query in queries.values())
 
     def _readers(self, name: str) -> list[str]:
         readers = [*self.change.reading(name), *self.change.publications.reader_names(name)]

@@ -1,7 +1,6 @@
 """The streams of published results with the queries that fill them, looked up again only after a change.
 
-In: the catalog. Out: for each stream, its query, the query that finds the matches of `NOT FOLLOWED BY`, and its input
-streams.
+In: the catalog. Out: for each stream, its query and its input streams.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 from fishweir.algebra.feeds import Selection
-from fishweir.algebra.nodes import Shape, Source, StreamDefinition, Unless, sources_of
+from fishweir.algebra.nodes import Shape, Source, StreamDefinition, sources_of
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.pipeline.event_time import Published
 from fishweir.records import dataclass
@@ -19,11 +18,10 @@ from fishweir.records import dataclass
 
 @dataclass(frozen=True)
 class PublishedStream:
-    """A stream, its query (None if it was never registered), and the query that finds the matches, if any."""
+    """A stream and its query, None if it was never registered."""
 
     stream: StreamDefinition
     query: Query | None
-    matches: Query | None
 
     @property
     def own(self) -> Shape | Selection | None:
@@ -32,8 +30,7 @@ class PublishedStream:
 
     @property
     def sources(self) -> set[Source]:
-        read = set() if self.query is None else set(self.query.shape.sources)
-        return read if self.matches is None else read | set(second_sources(self.matches.shape))
+        return set() if self.query is None else set(self.query.shape.sources)
 
 
 class PublishedStreams:
@@ -44,13 +41,7 @@ class PublishedStreams:
         self._streams = catalog.streams()
         virtual = {id: stream for id, stream in self._streams.values() if stream.virtual is not None}
         queries = catalog.queries_named(sorted({str(stream.virtual) for stream in virtual.values()}))
-        absent = {name: unless.query for name, one in queries.items() if (unless := unless_of(one.shape))}
-        matches = catalog.queries_named(sorted(absent.values()))
-        self.by_id = {}
-        for id, stream in virtual.items():
-            name = str(stream.virtual)
-            found = matches[absent[name]] if name in absent and name == stream.name else None
-            self.by_id[id] = PublishedStream(stream, queries.get(name), found)
+        self.by_id = {id: PublishedStream(stream, queries.get(str(stream.virtual))) for id, stream in virtual.items()}
 
     @cached_property
     def _readers(self) -> Mapping[Source, list[int]]:
@@ -87,14 +78,3 @@ class Progress(Mapping[int, Published]):
 
     def __len__(self) -> int:
         return len(self._streams.by_id)
-
-
-def unless_of(shape: Shape | Selection) -> Unless | None:
-    """The `NOT FOLLOWED BY` of a query."""
-    return shape.unless if isinstance(shape, Shape) else None
-
-
-def second_sources(matches: Shape | Selection) -> tuple[Source, ...]:
-    """The sources of the documents that must not follow, given the shape that finds the matches."""
-    assert isinstance(matches, Shape), "matches are found by a join"
-    return (matches.blocks[1].source,)

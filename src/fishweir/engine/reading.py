@@ -80,4 +80,4 @@ def _reader(home: str, id: str, address: str) -> ResultReader:
 
 
 def reader_of(home: Home, catalog: Catalog) -> ResultReader:
-    return ResultReader(home, catalog, lambda version: catalog.tombstones().upto(version))
+    return ResultReader(home, catalog, lambda version: catalog.tombstones().upto(version), catalog.absences)

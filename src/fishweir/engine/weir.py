@@ -181,6 +181,7 @@ class Weir(Administration, Publishing, OnSpark):
             self._expire()
 
     def _new_runner(self, stopped: threading.Event, rebuilder: Rebuilder) -> Runner:
+        from fishweir.engine.absences import Absences
         from fishweir.engine.completions import CombinedWork, Completions
         from fishweir.engine.make_up import MakeUp
         from fishweir.engine.materialize import Materializer
@@ -201,9 +202,10 @@ class Weir(Administration, Publishing, OnSpark):
             EventTime(self.home, self.table, self._opened, self.idle_after, self._warned),
             self.state_limit,
         )
-        materializer.reached = batches.reached
         batches.shedder = shedder_of(self.home, self.catalog, self.overload, self._reader, self._delivery_service)
-        batches.between = CombinedWork((self._backfills, Completions(self.home, self.table, self.clock)))
+        completions = Completions(self.home, self.table, self.clock)
+        absences = Absences(self.home, self.catalog, self.table, self._reader)
+        batches.between = CombinedWork((self._backfills, completions, absences))
         job = self._new_job(batches)
         rebuilder.rehearse = job.rehearse
         return Runner(

@@ -224,6 +224,17 @@ class MicroBatches:
         self.table.commit(self.last)
         self.on_commit()
 
+    def commit_absences(self, written: Callable[[Path], Summary]) -> None:
+        """Commits documents whose window ended without a match; `written` writes the rows to a folder."""
+        folder = self.table.batch_folder(self.last.batch + 1)
+        shutil.rmtree(folder, ignore_errors=True)
+        summary = written(folder)
+        self.last = self._without_documents(
+            summary.matches, absences=True, files=summary.files, fired=summary.fired, is_over=True
+        )
+        self.table.commit(self.last)
+        self.on_commit()
+
     def commit_completing(self, source: Commit) -> None:
         """Commits the complete results of a micro-batch that had omitted patterns."""
         self.last = self._without_documents(
@@ -249,6 +260,7 @@ class MicroBatches:
             "seconds": 0.0,
             "past": [],
             "completes": -1,
+            "absences": False,
             "upto": {},
             "handed_over": False,
             "hidden": [],

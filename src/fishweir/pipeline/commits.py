@@ -75,6 +75,8 @@ class Commit:
     """Whether the backfill ended by adding the state of its past to that of the job (engine/handover.py)."""
     hidden: list[int] = field(default_factory=list)
     """Queries whose results in this micro-batch do not count because a backfill finds them."""
+    absences: bool = False
+    """Whether its rows are documents whose window ended without a match (engine/absences.py)."""
     completes: int = -1
     """The micro-batch whose results with omitted patterns this commit completes. It then has no files of its own."""
     before: str = ""
@@ -161,7 +163,7 @@ class ResultsTable:
         self._follow()
         for place in range(min(batch, len(self._chain) - 1), -1, -1):
             commit = self._chain[place][0]
-            if commit.completes >= 0 or (commit.past and set(queries).isdisjoint(commit.past)):
+            if commit.completes >= 0 or commit.absences or (commit.past and set(queries).isdisjoint(commit.past)):
                 continue
             if commit.past or set(queries).isdisjoint(commit.hidden):
                 return commit

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,15 +26,32 @@ Pairs = tuple[Ints, Ints]
 """Row indexes and query numbers."""
 
 
+class QuerySet(Protocol):
+    """Some queries, by number."""
+
+    numbers: Ints
+
+    def __len__(self) -> int: ...
+
+    def has(self, numbers: Ints) -> NDArray[np.bool_]:
+        """Which of the given queries are in the set."""
+
+
+QueryChoice: TypeAlias = "Ints | QuerySet | None"
+"""The queries that a reader asks for; None for all."""
+
+
 @dataclass(frozen=True)
 class Expansion:
-    """Expands the query sets of a home's result rows; `dropped` are the query numbers to leave out."""
+    """Expands the query sets of a home's result rows; `dropped` are the query numbers to leave out, and so are those of
+    `waiting` queries, whose rows are not results yet."""
 
     plan: Path
     sets: Path
     dropped: Ints
+    waiting: QuerySet | None = None
 
-    def queries(self, rows: pa.Table, wanted: Ints | None = None) -> Pairs:
+    def queries(self, rows: pa.Table, wanted: QueryChoice = None) -> Pairs:
         """The queries of each row, sorted. With `wanted`, only these queries, found without expanding the sets."""
         parts = [
             *(self._slices(rows, chosen, group, wanted) for chosen, group in self._by_group(rows)),
@@ -45,6 +63,9 @@ class Expansion:
         if len(self.dropped):
             alive = ~np.isin(numbers, self.dropped)
             row, numbers = row[alive], numbers[alive]
+        if self.waiting is not None:
+            decided = ~self.waiting.has(numbers)
+            row, numbers = row[decided], numbers[decided]
         if (row[1:] > row[:-1]).all():
             return row, numbers
         order = np.lexsort((numbers, row))
@@ -72,14 +93,14 @@ class Expansion:
             segment = cached_segment(self.plan, segments.dictionary[int(key // (places.max() + 1))].as_py())
             yield sliced[chosen], segment.groups[int(places[chosen[0]])]
 
-    def _slices(self, rows: pa.Table, chosen: Ints, group: Group, wanted: Ints | None) -> Pairs:
+    def _slices(self, rows: pa.Table, chosen: Ints, group: Group, wanted: QueryChoice) -> Pairs:
         row, flat = flat_of(_taken(rows.select(["slices"]), chosen), "slices")
         row, lo, hi = chosen[row[::2]], flat[::2], flat[1::2]
         members = np.asarray(group.members)
         source, found = _inside(lo, hi, members, wanted)
         return row[source], found
 
-    def _named(self, rows: pa.Table, wanted: Ints | None) -> Iterator[Pairs]:
+    def _named(self, rows: pa.Table, wanted: QueryChoice) -> Iterator[Pairs]:
         """The first `count` queries of the sets that rows name."""
         if rows.column("set").null_count == len(rows):
             return
@@ -105,20 +126,24 @@ def _taken(rows: pa.Table, chosen: Ints) -> pa.Table:
     return rows if len(chosen) == len(rows) else rows.take(pa.array(chosen))
 
 
-def _inside(lo: Ints, hi: Ints, members: Ints, wanted: Ints | None) -> Pairs:
+def _chosen(numbers: Ints, wanted: Ints | QuerySet) -> NDArray[np.bool_]:
+    return np.isin(numbers, wanted) if isinstance(wanted, np.ndarray) else wanted.has(numbers)
+
+
+def _inside(lo: Ints, hi: Ints, members: Ints, wanted: QueryChoice) -> Pairs:
     """The members in each slice from `lo` to `hi`, with the slice; only those in `wanted`, if given."""
     if wanted is not None:
-        kept = np.flatnonzero(np.isin(members, wanted))
+        kept = np.flatnonzero(_chosen(members, wanted))
         lo, hi, members = np.searchsorted(kept, lo), np.searchsorted(kept, hi), members[kept]
     source, positions = expand(lo, hi)
     return source, members[positions]
 
 
-def _listed(rows: pa.Table, wanted: Ints | None) -> Pairs:
+def _listed(rows: pa.Table, wanted: QueryChoice) -> Pairs:
     row, numbers = flat_of(rows, "members")
     if wanted is None:
         return row, numbers
-    keep = np.isin(numbers, wanted)
+    keep = _chosen(numbers, wanted)
     return row[keep], numbers[keep]
 
 

@@ -10,7 +10,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 from fishweir.evaluate.arrays import Ints
 from fishweir.pipeline.block import Block
 from fishweir.pipeline.commits import Commit, ResultsTable
-from fishweir.pipeline.expand import Expansion, entries_of, result_times
+from fishweir.pipeline.expand import Expansion, QuerySet, entries_of, result_times
 from fishweir.pipeline.fired_index import Wanted
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.omitted_patterns import omitted_patterns_of
@@ -50,11 +50,13 @@ ASKED = 64
 
 @dataclass(frozen=True)
 class ResultReader:
-    """Constructs results from rows; `queries` looks up queries by number, `dead` those dropped by a version."""
+    """Constructs results from rows; `queries` looks up queries by number, `dead` those dropped by a version, `waiting`
+    those whose documents wait for the end of their window (`NOT FOLLOWED BY`)."""
 
     home: Home
     queries: QuerySource
     dead: Callable[[int], Ints]
+    waiting: Callable[[int], QuerySet]
     spent: OutputTimer = field(default_factory=OutputTimer, repr=False, compare=False)
     """The time that deliveries and published streams spend here."""
 
@@ -90,6 +92,7 @@ class ResultReader:
                 _is_plain(commit)
                 and _is_plain(some[-1])
                 and sum(one.matches for one in some) + commit.matches <= size
+                and (known.waiting is None) == (expansion.waiting is None)
                 and np.array_equal(known.dropped, expansion.dropped)
             ):
                 yield some, known
@@ -183,6 +186,12 @@ class ResultReader:
         return {}
 
     def expansion(self, table: ResultsTable, commit: Commit) -> Expansion:
+        """Expands rows to the queries that they are results of."""
+        waiting = None if commit.absences else self.waiting(commit.version)
+        return replace(self.findings(table, commit), waiting=waiting or None)
+
+    def findings(self, table: ResultsTable, commit: Commit) -> Expansion:
+        """Expands rows to all queries that they are found by, including those with waiting documents."""
         dead = self.dead(commit.version)
         if commit.hidden:
             dead = np.concatenate([dead, np.array(commit.hidden, np.int64)])

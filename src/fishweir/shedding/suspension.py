@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Any
 
+from fishweir.algebra.alternatives import parts
 from fishweir.algebra.feeds import Selection
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or
 from fishweir.algebra.nodes import PatternNode, Shape, Slot
@@ -220,7 +221,8 @@ def _returned(shape: Any) -> tuple[tuple[str, frozenset[int]], ...]:
 def needed_paths(shape: Any) -> Mapping[str, AbsolutePath]:
     """The paths without which a query may have no results, for all its sides, by their keys."""
     if isinstance(shape, Shape):
-        sides = [block.pattern for one in (shape, *shape.alternatives) for block in one.blocks]
+        whole = (shape, shape.unless) if shape.unless else (shape,)
+        sides = [block.pattern for one in whole for part in parts(one) for block in part.blocks]
         return {dotted(path): path for side in sides for path in _paths(side, ())}
     if isinstance(shape, Selection):
         filters = [*shape.filters, *(one for join in shape.joins for one in join.filters)]
@@ -250,7 +252,8 @@ def _mentioned(formula: Formula) -> Iterator[AbsolutePath]:
 def is_plain(shape: Any) -> bool:
     """Whether a query has no results without one of its paths: no alternatives, no absences, no negation."""
     if isinstance(shape, Shape):
-        return not shape.alternatives and not any(n.absent for b in shape.blocks for n in b.pattern.walk())
+        absent = shape.unless is not None or any(n.absent for b in shape.blocks for n in b.pattern.walk())
+        return not shape.alternatives and not absent
     return isinstance(shape, Selection) and all(_is_conjunction(one.formula) for one in shape.filters)
 
 

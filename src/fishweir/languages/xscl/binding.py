@@ -70,9 +70,11 @@ class Node:
         return PatternNode(self.step, tuple(self.variables), children, tuple(self.absent))
 
 
-def bind_selection(query: QuerySyntax) -> ParsedQuery:
-    """The shape and constants of a query with one block. Raises Rejected for errors such as unknown variables."""
-    found, slots = expand_query(query), Slots()
+def bind_selection(query: QuerySyntax, slots: Slots | None = None) -> ParsedQuery:
+    """The shape and constants of a query with one block; `slots` are those of the whole query. Raises Rejected for
+    errors such as unknown variables.
+    """
+    found, slots = expand_query(query), slots or Slots()
     shapes = [Binder(slots, len(found) > 1, query.optional).bind(one) for one in found]
     shape = one_of([replace(shape, slots=tuple(slots.slots)) for shape in shapes])
     if shape.alternatives:

@@ -15,6 +15,7 @@ from lark import Token
 
 from fishweir.algebra.nodes import (
     MIRRORED,
+    NO_OUTPUT,
     OPPOSITES,
     Block,
     Comparison,
@@ -23,7 +24,6 @@ from fishweir.algebra.nodes import (
     Shape,
     SideWindow,
     Source,
-    TextOutput,
     VariableOutput,
 )
 from fishweir.languages.connectives import NotSyntax
@@ -79,7 +79,7 @@ class JoinBinder(Binder):
 
     def to_documents(self) -> Shape:
         """The join, or its only side, as a query that only determines which documents match."""
-        return self._shape((TextOutput(""),))
+        return self._shape(NO_OUTPUT)
 
     def to_shape(self, query: QuerySyntax) -> Shape:
         return self._shape(

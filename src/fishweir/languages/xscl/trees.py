@@ -2,8 +2,7 @@
 
 In: a query with two or more blocks. Out: the outermost join, preceded by those that it reads, from the inside out, each
 published under a derived name (`chains.py`). `A JOIN{..} B JOIN{..} C` is `(A JOIN{..} B) JOIN{..} C`. `A NOT FOLLOWED
-BY{p, T} B` is A over a derived stream: that of the documents of A whose window has ended without a match, a result of
-`A FOLLOWED BY{p, T} B`.
+BY{p, T} B` is A unless a document of A has a match, a result of `A FOLLOWED BY{p, T} B`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dataclasses import field, replace
 from lark import Token
 
 from fishweir.algebra.alternatives import one_of
-from fishweir.algebra.nodes import Shape, Unless
+from fishweir.algebra.nodes import Shape
 from fishweir.languages.connectives import limited
 from fishweir.languages.lexical import quote
 from fishweir.languages.parsed import ParsedQuery, derived_name
@@ -40,17 +39,14 @@ def bind_joins(query: QuerySyntax, text: str) -> ParsedQuery:
     """The shape and constants of the outermost join, with the joins inside it. Raises Rejected on binding errors."""
     tree = _Tree(query, text)
     if query.joins[-1].is_absence:
-        left = tree.absent(query.block, query.joins, selected_by(query), "_")
-        if isinstance(left, BlockSyntax):
-            return replace(bind_selection(replace(query, block=left, joins=())), before=tuple(tree.before))
-        slots = Slots()
-        binders = [JoinBinder("_", slots, False, query.optional)]
-        binders[0].bind_side(left)
-    else:
-        binders, slots = tree.bound(query.block, query.joins, selected_by(query), "_")
+        return replace(tree.without_match(), before=tuple(tree.before))
+    binders, slots = tree.bound(query.block, query.joins, selected_by(query), "_")
     shape = tree.one_of([binder.to_shape(query) for binder in binders], slots)
-    constants, places = tuple(slots.constants), tuple(slots.places)
-    return ParsedQuery(shape, constants, places, query.clauses, before=tuple(tree.before))
+    return _parsed(shape, slots, query, tuple(tree.before))
+
+
+def _parsed(shape: Shape, slots: Slots, query: QuerySyntax, before: tuple[ParsedQuery, ...] = ()) -> ParsedQuery:
+    return ParsedQuery(shape, tuple(slots.constants), tuple(slots.places), query.clauses, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,25 +109,47 @@ class _Tree:
         self.publish(self.one_of([shape for shape, _ in choices], slots), slots, derived.source, derived.text)
         return derived
 
+    def without_match(self) -> ParsedQuery:
+        """The whole query, if its last join is an absence."""
+        query = self.query
+        first, joins, needed = query.block, query.joins, selected_by(query)
+        if query.clauses.distinct is not None:  # it selects among the documents without a match, so these are published
+            left, matches, slots = self.absent(first, joins, needed, "_"), None, Slots()
+        else:
+            left, matches, slots = self.matches(first, joins, needed, "_")
+        if isinstance(left, BlockSyntax):
+            found = bind_selection(replace(query, block=left, joins=()), slots)
+        else:
+            binder = JoinBinder("_", slots, False, query.optional)
+            binder.bind_side(left)
+            found = _parsed(self.one_of([binder.to_shape(query)], slots), slots, query)
+        return replace(found, shape=replace(found.shape, unless=matches))
+
+    def matches(
+        self, first: BlockSyntax, joins: Sequence[JoinSyntax], needed: Mentions, base: str
+    ) -> tuple[BlockSyntax | DerivedJoin, Shape, Slots]:
+        """The left side of the last join, and the join that finds its matches."""
+        *inner, join = joins
+        if join.window.seconds == math.inf:
+            raise Rejected("NOT FOLLOWED BY needs a window that ends", join.window.place.start)
+        read = needed | mentioned_by(join.conditions)
+        left = self.left(first, inner, read, base)
+        binders, slots = self.sides(left, join, read, f"{base}m_")
+        return left, self.one_of([one.to_documents() for one in binders], slots), slots
+
     def absent(
         self, first: BlockSyntax, joins: Sequence[JoinSyntax], needed: Mentions, base: str
     ) -> BlockSyntax | DerivedJoin:
         """The left side of the last join over the stream of its documents without a match."""
-        *inner, join = joins
-        if join.window.seconds == math.inf:
-            raise Rejected("NOT FOLLOWED BY needs a window that ends", join.window.place.start)
-        read, text = needed | mentioned_by(join.conditions), self.text_of(first, join)
-        left = self.left(first, inner, read, base)
-        binders, slots = self.sides(left, join, read, f"{base}m_")
-        matches, name = derived_name(f"{text} -- matches"), derived_name(f"{text} -- documents without a match")
-        self.publish(self.one_of([one.to_documents() for one in binders], slots), slots, matches, f"{text} -- matches")
-        slots, shapes = Slots(), list[Shape]()
+        text = self.text_of(first, joins[-1])
+        left, matches, slots = self.matches(first, joins, needed, base)
+        shapes = list[Shape]()
         for side in _alternatives(left):
             binder = JoinBinder(f"{base}a_", slots, True, self.query.optional)
             binder.bind_side(side)
             shapes.append(binder.to_documents())
-        shape = replace(self.one_of(shapes, slots), unless=Unless(matches, join.window.seconds))
-        self.publish(shape, slots, name, text)
+        name = derived_name(f"{text} -- documents without a match")
+        self.publish(replace(self.one_of(shapes, slots), unless=matches), slots, name, text)
         if isinstance(left, DerivedJoin):
             return replace(left, source=name)
         source = Token("STRING", quote(name), left.source.start_pos, end_pos=left.source.end_pos)
