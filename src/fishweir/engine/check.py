@@ -230,18 +230,22 @@ def _arrays(path: Path) -> None:
     read_arrays(path)  # the length of its header is stored before the bytes that the checksum covers
 
 
+POSITIONS = ("materialized.json", "absences.json")
+
+
 def _notes(home: Home) -> Iterator[Step]:
     """Files that are rebuilt automatically, and the progress records of deliveries."""
     for path in rebuilt_by_the_job(home):
         yield path, lambda path=path: _optional(path), ANEW  # type: ignore[misc]
     for path in sorted(home.delivery.glob("*.json")):
-        if path.name != "materialized.json":
+        if path.name not in POSITIONS:
             yield path, lambda path=path: _optional(path), ""  # type: ignore[misc]
 
 
 def rebuilt_by_the_job(home: Home) -> Iterator[Path]:
     """Progress records and counters, damaged or not: a run rebuilds the damaged ones."""
-    yield from (home.noted, home.statistics, home.results / "commits" / "last", home.delivery / "materialized.json")
+    yield from (home.noted, home.statistics, home.results / "commits" / "last")
+    yield from (home.delivery / name for name in POSITIONS)
     for name in ("walked.json", "lateness.json", "log/snapshot.json"):
         yield from sorted(home.streams.glob(f"*/{name}"))
 

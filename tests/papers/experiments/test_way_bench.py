@@ -88,7 +88,7 @@ def test_growth_and_latency(spark, tmp_path: Path) -> None:  # type: ignore[no-u
 
 
 def test_many_streams(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    sizes = {"streams": streams.Sizes(counts=(3,), rounds=1, idle=0.1)}
+    sizes = {"streams": streams.Sizes(streams=(3,), absences=(3,), rounds=1, idle=0.1)}
     outcome = run(streams.PART, tmp_path, Setting(session=spark, sizes=sizes), Console(quiet=True))
     assert [(figure.of, figure.count) for figure in outcome.figures] == [("streams", 3), ("NOT FOLLOWED BY", 3)]
     assert all(figure.processor_ms_a_batch > 0 for figure in outcome.figures)
@@ -115,11 +115,11 @@ def test_results_are_read_in_each_way(tmp_path: Path) -> None:
 
 
 def test_registration(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    sizes = {"registration": registration.Sizes(queries=40, absences=5, among=60, rounds=1)}
+    sizes = {"registration": registration.Sizes(queries=40, among=60, rounds=1)}
     outcome = run(registration.PART, tmp_path, Setting(session=spark, sizes=sizes), Console(quiet=True))
     kinds = len(registration.LANGUAGES) + len(registration.OTHERS) + 2
     assert len([figure for figure in outcome.figures if figure.per_second]) == 4 * kinds + 1
-    assert {"NOT FOLLOWED BY", "SQL, published", "alternating forms"} <= {f.measured for f in outcome.figures}
+    assert {"XSCL, NOT FOLLOWED BY", "SQL, published", "alternating forms"} <= {f.measured for f in outcome.figures}
     assert {f.by: f.megabytes > 0 for f in outcome.figures if f.megabytes is not None}["driver"]
     assert max(f.seconds for f in outcome.figures if f.seconds is not None) > 0
 

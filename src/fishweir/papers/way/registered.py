@@ -39,6 +39,11 @@ LANGUAGES: tuple[tuple[str, str, Callable[[int], dict[str, Any]]], ...] = (
         "create query $name as S/a[k->x] followed by{x = y, $t} S/b[k->y]",
         lambda i: {"t": 60 + i % 1000},
     ),
+    (
+        "XSCL, NOT FOLLOWED BY",
+        "create query $name as S/a[k->x][l = '$name'] not followed by{x = y, $t} S/b[k->y]",
+        lambda i: {"t": 60 + i % 1000},
+    ),
     ("NiagaraCQ", "create $name where <a><b>$v</></> in 'S', $v = $a construct $v", lambda i: {"a": f"c{i}"}),
     ("XQuery", "create query $name as for $d in stream('S')/a where $d/b = $a return $d", lambda i: {"a": f"c{i}"}),
     (
@@ -57,11 +62,6 @@ OTHERS: tuple[tuple[str, str, Callable[[int], dict[str, Any]]], ...] = (
         lambda i: {"a": i},
     ),
     ("SQL, published", "select x from R where x > $a publish $name", lambda i: {"a": i}),
-    (
-        "NOT FOLLOWED BY",
-        "create query $name as S/a[k->x][l = '$name'] not followed by{x = y, 60} S/b[k->y]",
-        lambda i: {},
-    ),
 )
 """Queries that store more than a row each: where their results go, or a stream of their own that others may read."""
 ALTERNATING = ("SQL, ranges", "XSCL, a path", "SQL, two words", "XQuery")
