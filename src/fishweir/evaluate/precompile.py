@@ -22,8 +22,11 @@ from typing import Any
 import numba.types
 
 from fishweir.evaluate.jit import KERNELS
+from fishweir.garbage import no_collection
 
 LIST = Path(__file__).with_name("kernels.txt")
+LONGEST = ("subtree_kernels", "check_kernels", "walk_kernels", "twig_kernels", "ibs_js", "sj_kernels")
+"""Modules that take many seconds each and come first, so that no process waits for the other at the end."""
 AT_ONCE = 2
 """Number of compiling processes. More would cost more memory than the time they save is worth."""
 
@@ -31,11 +34,12 @@ AT_ONCE = 2
 def precompile(lines: Iterable[str]) -> int:
     """Compiles the given kernels that are not in the cache yet. Returns their number."""
     misses = 0
-    for line in filter(_exists, lines):
-        module, name, types = line.split(" ", 2)
-        kernel: Any = getattr(import_module(module), name)
-        kernel.compile(_to_types(types))
-        misses += sum(kernel.stats.cache_misses.values())
+    with no_collection():
+        for line in filter(_exists, lines):
+            module, name, types = line.split(" ", 2)
+            kernel: Any = getattr(import_module(module), name)
+            kernel.compile(_to_types(types))
+            misses += sum(kernel.stats.cache_misses.values())
     return misses
 
 
@@ -104,14 +108,14 @@ def _tuple(members: tuple[Any, ...], place: str | None = None) -> Any:
 
 
 def compile_all() -> Iterator[tuple[int, int]]:
-    """Compiles in two processes, module by module, the largest first, so that kernels that call each other are compiled
-    once. Yields, for each module, the number of its kernels and how many of them were not in the cache."""
+    """Compiles in two processes, module by module, so that kernels that call each other are compiled once.
+    Yields, for each module, the number of its kernels and how many of them were not in the cache."""
     modules: dict[str, list[str]] = {}
     for line in recorded():
         modules.setdefault(line.split(" ", 1)[0], []).append(line)
     with ProcessPoolExecutor(AT_ONCE, get_context("spawn")) as pool:
-        by_size = sorted(modules.values(), key=len, reverse=True)
-        sizes = {pool.submit(precompile, own): len(own) for own in by_size}
+        in_order = sorted(modules, key=lambda name: (name.rpartition(".")[2] not in LONGEST, -len(modules[name])))
+        sizes = {pool.submit(precompile, modules[name]): len(modules[name]) for name in in_order}
         yield from ((sizes[done], done.result()) for done in as_completed(sizes))
 
 
