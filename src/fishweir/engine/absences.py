@@ -111,6 +111,8 @@ class Absences:
         return self.home.delivery / "absences.json"
 
     def _save(self) -> None:
+        if self._wanted is None:  # nothing has ever waited
+            return
         firsts = [first for one in self._documents.values() if (first := one.first) is not None]
         after = min(firsts) - 1 if firsts else self._position
         if after >= self._saved + SAVE_EVERY:
@@ -128,6 +130,8 @@ class Absences:
         """Adds the findings of a micro-batch."""
         self._follow_backfill(commit)
         queries = self.reader.waiting(commit.version)
+        if not len(queries):
+            return
         if self._wanted is None or self._wanted.numbers is not queries.numbers:
             self._wanted = Wanted(queries.numbers, self.home.plan, self.table.sets)
         if commit.completes >= 0 or not commit.matches or not self._wanted.may_be_in(commit.fired):
@@ -192,12 +196,12 @@ class Absences:
     def _due(self, batches: MicroBatches) -> list[WaitingRun]:
         """The documents of each shape whose window ended without a match."""
         reached = cache(partial(self._reached, batches))
-        dropped = self.reader.dead(self.catalog.version())
         found: list[WaitingRun] = []
         for shape, documents in list(self._documents.items()):
             sources = tuple(block.source for block in self._matches_of(shape).blocks[1:])
             due = documents.due(partial(reached, sources))
-            due = due and due.take(~np.isin(due.queries, dropped))
+            if due:
+                due = due.take(~np.isin(due.queries, self.reader.dead(self.catalog.version())))
             found += [due] if due else []
             if not documents.waiting and not documents.matched:
                 del self._documents[shape]

@@ -132,6 +132,10 @@ def _chosen(numbers: Ints, wanted: Ints | QuerySet) -> NDArray[np.bool_]:
 
 def _inside(lo: Ints, hi: Ints, members: Ints, wanted: QueryChoice) -> Pairs:
     """The members in each slice from `lo` to `hi`, with the slice; only those in `wanted`, if given."""
+    if wanted is not None and (hi - lo).sum() <= len(members):
+        source, positions = expand(lo, hi)
+        keep = _chosen(members[positions], wanted)
+        return source[keep], members[positions[keep]]
     if wanted is not None:
         kept = np.flatnonzero(_chosen(members, wanted))
         lo, hi, members = np.searchsorted(kept, lo), np.searchsorted(kept, hi), members[kept]
