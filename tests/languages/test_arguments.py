@@ -65,7 +65,7 @@ def test_rows_with_own_targets_are_one_group() -> None:
     rows = [{"name": f"q{i}", "x": i, "to": f"user{i}"} for i in range(5)]
     text = "create query $name as select s from R where x > $x do mail '$to@example.org'"
     (found,) = parse_rows(text, rows, 0.0)
-    assert found.actions == [(Action("mail", (f"user{i}@example.org",)),) for i in range(5)]
+    assert [found.actions_of(i) for i in range(5)] == [(Action("mail", (f"user{i}@example.org",)),) for i in range(5)]
     assert [found.one(i) for i in range(5)] == [
         parse_script(one.text, 0.0, SkeletonCache())[0] for one in map(found.one, range(5))
     ]

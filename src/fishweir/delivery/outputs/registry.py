@@ -15,8 +15,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from fishweir.algebra.action_columns import ActionColumns, to_columns
 from fishweir.algebra.nodes import Action
 from fishweir.delivery.options import BadArgument, Options, split_options, with_secrets
+from fishweir.delivery.outputs.append import each_folder_once
 from fishweir.delivery.outputs.call import Call
 from fishweir.delivery.payload import OpenOutput
 from fishweir.errors import QueryError
@@ -90,21 +92,32 @@ class Outputs:
 
     def resolved(self, action: Action, base: Path) -> Action:
         """The action as it is stored. Raises BadArgument or QueryError if it could never be opened."""
-        factory = self._factory(action)
-        own, options = split_options(action.arguments)
-        if options.secret is not None and action.name in BUILT_IN and not hasattr(factory, "secret"):
-            raise BadArgument("secret", f"{action.name} does not sign deliveries: 'secret NAME' is for http")
+        return self.all_resolved(to_columns([action]), base).one(0)
+
+    def all_resolved(self, actions: ActionColumns, base: Path) -> ActionColumns:
+        """The same for many actions. Equal ones are checked once."""
+        given = list(zip(actions.names, actions.arguments, strict=True))
+        with each_folder_once():
+            known = {one: self._resolved(*one, base) for one in dict.fromkeys(given)}
+        return ActionColumns(actions.names, *zip(*[known[one] for one in given], strict=True))
+
+    def _resolved(self, name: str, arguments: tuple[str, ...], base: Path) -> tuple[tuple[str, ...], str, str, bool]:
+        """The arguments of an action as they are stored, its address and host, and whether its deliveries are
+        separate."""
+        factory = self._factory(name)
+        own, options = split_options(arguments)
+        if options.secret is not None and name in BUILT_IN and not hasattr(factory, "secret"):
+            raise BadArgument("secret", f"{name} does not sign deliveries: 'secret NAME' is for http")
         if (reason := _refusal(factory, len(own))) is not None:
-            raise BadArgument(action.name, f"{action.name} does not take {own}: {reason}")
+            raise BadArgument(name, f"{name} does not take {own}: {reason}")
         if hasattr(factory, "check"):
             factory.check(own)
         if hasattr(factory, "resolved"):
             whole = factory.resolved(own, base)
-            action = Action(action.name, (*whole, *action.arguments[len(own) :]))
-            own = whole
+            arguments, own = (*whole, *arguments[len(own) :]), whole
         address, host = factory.place(own) if hasattr(factory, "place") else ("", "")
-        self._guard(action.name, own, host, base)
-        return Action(action.name, action.arguments, address, host, getattr(factory, "own", False))
+        self._guard(name, own, host, base)
+        return arguments, address, host, getattr(factory, "own", False)
 
     def _guard(self, name: str, arguments: Sequence[str], host: str, base: Path) -> None:
         """Rejects functions, and all targets other than public hosts and allowed files, if the guard is on."""
@@ -119,11 +132,11 @@ class Outputs:
         except GuardError as error:
             raise BadArgument(arguments[0], str(error)) from None
 
-    def _factory(self, action: Action) -> Factory:
+    def _factory(self, name: str) -> Factory:
         try:
-            return self.factory(action.name)
+            return self.factory(name)
         except QueryError as error:
-            raise BadArgument(action.name, error.reason) from None
+            raise BadArgument(name, error.reason) from None
 
     def is_together(self, name: str) -> bool:
         """Whether many deliveries of an output are sent together."""
