@@ -142,11 +142,12 @@ class Channels:
 
 
 def _tokens(count: int) -> list[str]:
-    """Random texts of 24 characters, three bytes in four characters each, for the unsubscribe links of channels."""
+    """Random texts of 24 characters, three bytes in four characters each, for the unsubscribe links of channels. In
+    their order, their index is written from left to right, and each is still as hard to guess."""
     import secrets  # imported late: it loads OpenSSL
 
     together = base64.urlsafe_b64encode(secrets.token_bytes(18 * count)).decode()
-    return [together[start : start + 24] for start in range(0, len(together), 24)]
+    return sorted(together[start : start + 24] for start in range(0, len(together), 24))
 
 
 def _keys(

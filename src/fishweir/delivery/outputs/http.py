@@ -14,7 +14,7 @@ import re
 import time
 from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
-from functools import cache
+from functools import cache, lru_cache
 from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 PATIENCE, LONGEST = 10.0, 30.0
 """Seconds for connecting and for each step of sending and responding; and for a whole request."""
+_SPACE = re.compile(r"\s")
+_ORIGIN = re.compile(r"https?://[^/?#\s]*", re.IGNORECASE)
 
 
 class Http(NotRewindable):
@@ -122,25 +124,30 @@ def client(guard: Guard) -> httpx.Client:
 def check_url(url: str) -> None:
     """Raises BadArgument if a URL can never accept a POST."""
     shown = without_secrets(url)
-    try:
-        parts = urlsplit(shown)
-        port_is_good = parts.port is None or 0 < parts.port < 65536
-    except ValueError:
-        raise BadArgument(url, f"'{url}' is not an HTTP URL") from None
-    if (
-        parts.scheme.lower() not in ("http", "https")
-        or not parts.hostname
-        or not port_is_good
-        or re.search(r"\s", shown)
-    ):
+    if _host(_origin(shown)) is None or _SPACE.search(shown):
         raise BadArgument(url, f"'{url}' is not an HTTP URL")
-    if parts.password is not None and "{secret" not in url:
-        raise BadArgument(url, "the URL contains a password; use {secret NAME} instead")
 
 
 def host_of(url: str) -> str:
-    parts = urlsplit(without_secrets(url))
-    return f"{parts.hostname}:{parts.port or {'https': 443}.get(parts.scheme, 80)}"
+    return str(_host(_origin(without_secrets(url))))
+
+
+def _origin(url: str) -> str:
+    """The URL up to its path: most users of a service have URLs that differ only in the path."""
+    found = _ORIGIN.match(url)
+    return found[0] if found else url
+
+
+@lru_cache(maxsize=1_000)
+def _host(url: str) -> str | None:
+    """The host and port of an HTTP URL; None if it has none."""
+    try:
+        parts = urlsplit(url)
+        port = {"http": 80, "https": 443}.get(parts.scheme) if parts.port is None else parts.port
+    except ValueError:
+        return None
+    is_good = parts.scheme in ("http", "https") and parts.hostname and port
+    return f"{parts.hostname}:{port}" if is_good else None
 
 
 def _seconds(after: str | None) -> float | None:

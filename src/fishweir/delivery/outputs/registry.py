@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fishweir.algebra.action_columns import ActionColumns, to_columns
 from fishweir.algebra.nodes import Action
@@ -61,6 +61,16 @@ def _refusal(factory: Factory, count: int) -> str | None:
     return None
 
 
+class _Checks(NamedTuple):
+    """A factory with its further attributes, which may be missing."""
+
+    factory: Factory
+    check: Callable[[tuple[str, ...]], None] | None
+    resolved: Callable[[tuple[str, ...], Path], tuple[str, ...]] | None
+    place: Callable[[tuple[str, ...]], tuple[str, str]] | None
+    own: bool
+
+
 class Outputs:
     def __init__(self, guard: Guard | None = None) -> None:
         self._own: dict[str, Factory] = {}
@@ -97,31 +107,34 @@ class Outputs:
     def all_resolved(self, actions: ActionColumns, base: Path) -> ActionColumns:
         """The same for many actions. Equal ones are checked once."""
         given = list(zip(actions.names, actions.arguments, strict=True))
+        checks = {name: self._checks(name) for name in dict.fromkeys(actions.names)}
         with each_folder_once():
-            known = {one: self._resolved(*one, base) for one in dict.fromkeys(given)}
-        return ActionColumns(actions.names, *zip(*[known[one] for one in given], strict=True))
+            known = {one: self._resolved(checks[one[0]], *one, base) for one in dict.fromkeys(given)}
+        arguments, addresses, hosts = zip(*[known[one] for one in given], strict=True)
+        return ActionColumns(actions.names, arguments, addresses, hosts, [checks[name].own for name in actions.names])
 
-    def _resolved(self, name: str, arguments: tuple[str, ...], base: Path) -> tuple[tuple[str, ...], str, str, bool]:
-        """The arguments of an action as they are stored, its address and host, and whether its deliveries are
-        separate."""
-        factory = self._factory(name)
+    def _resolved(
+        self, checks: _Checks, name: str, arguments: tuple[str, ...], base: Path
+    ) -> tuple[tuple[str, ...], str, str]:
+        """The arguments of an action as they are stored, and its address and host."""
         own, options = split_options(arguments)
-        if options.secret is not None and name in BUILT_IN and not hasattr(factory, "secret"):
+        if options.secret is not None and name in BUILT_IN and not hasattr(checks.factory, "secret"):
             raise BadArgument("secret", f"{name} does not sign deliveries: 'secret NAME' is for http")
-        if (reason := _refusal(factory, len(own))) is not None:
+        if (reason := _refusal(checks.factory, len(own))) is not None:
             raise BadArgument(name, f"{name} does not take {own}: {reason}")
-        if hasattr(factory, "check"):
-            factory.check(own)
-        if hasattr(factory, "resolved"):
-            whole = factory.resolved(own, base)
+        if checks.check is not None:
+            checks.check(own)
+        if checks.resolved is not None:
+            whole = checks.resolved(own, base)
             arguments, own = (*whole, *arguments[len(own) :]), whole
-        address, host = factory.place(own) if hasattr(factory, "place") else ("", "")
-        self._guard(name, own, host, base)
-        return arguments, address, host, getattr(factory, "own", False)
+        address, host = ("", "") if checks.place is None else checks.place(own)
+        if self.guard.on:
+            self._guard(name, own, host, base)
+        return arguments, address, host
 
     def _guard(self, name: str, arguments: Sequence[str], host: str, base: Path) -> None:
-        """Rejects functions, and all targets other than public hosts and allowed files, if the guard is on."""
-        if not self.guard.on or name in self._own or not arguments:
+        """Rejects functions, and all targets other than public hosts and allowed files."""
+        if name in self._own or not arguments:
             return
         if name == "call":
             raise BadArgument(name, "the guard is on: functions cannot be called")
@@ -132,11 +145,13 @@ class Outputs:
         except GuardError as error:
             raise BadArgument(arguments[0], str(error)) from None
 
-    def _factory(self, name: str) -> Factory:
+    def _checks(self, name: str) -> _Checks:
         try:
-            return self.factory(name)
+            factory = self.factory(name)
         except QueryError as error:
             raise BadArgument(name, error.reason) from None
+        check, resolved, place = (getattr(factory, method, None) for method in ("check", "resolved", "place"))
+        return _Checks(factory, check, resolved, place, getattr(factory, "own", False))
 
     def is_together(self, name: str) -> bool:
         """Whether many deliveries of an output are sent together."""
