@@ -124,12 +124,15 @@ def client(guard: Guard) -> httpx.Client:
 def check_url(url: str) -> None:
     """Raises BadArgument if a URL can never accept a POST."""
     shown = without_secrets(url)
-    if _host(_origin(shown)) is None or _SPACE.search(shown):
+    host, has_password = _host(_origin(shown))
+    if not host or _SPACE.search(shown):
         raise BadArgument(url, f"'{url}' is not an HTTP URL")
+    if has_password and "{secret" not in url:
+        raise BadArgument(url, "the URL contains a password; use {secret NAME} instead")
 
 
 def host_of(url: str) -> str:
-    return str(_host(_origin(without_secrets(url))))
+    return _host(_origin(without_secrets(url)))[0]
 
 
 def _origin(url: str) -> str:
@@ -139,15 +142,15 @@ def _origin(url: str) -> str:
 
 
 @lru_cache(maxsize=1_000)
-def _host(url: str) -> str | None:
-    """The host and port of an HTTP URL; None if it has none."""
+def _host(url: str) -> tuple[str, bool]:
+    """The host and port of an HTTP URL, or an empty text if it has none; and whether it contains a password."""
     try:
         parts = urlsplit(url)
         port = {"http": 80, "https": 443}.get(parts.scheme) if parts.port is None else parts.port
     except ValueError:
-        return None
+        return "", False
     is_good = parts.scheme in ("http", "https") and parts.hostname and port
-    return f"{parts.hostname}:{port}" if is_good else None
+    return f"{parts.hostname}:{port}" if is_good else "", parts.password is not None
 
 
 def _seconds(after: str | None) -> float | None:

@@ -10,8 +10,7 @@ SETUP = """
 create stream S;
 create stream R (x int, y int, w string);
 create stream Q (x int, y int, w string);
-create stream news;
-create feed items from news as $n where $n[title contains 'weir']
+create stream news
 """
 NAMES = tuple(f"{a}{b}" for a in "abcdefgh" for b in ("tem", "ody", "head", "para", "sec", "ref"))
 DEPTH, WILD, DEEP, ATTRIBUTE, PREDICATE = 6, 0.2, 0.2, 0.2, 0.35
@@ -81,6 +80,7 @@ OTHERS: tuple[tuple[str, str, Callable[[int], dict[str, Any]]], ...] = (
     ),
 )
 """Queries that store more than a row each: where their results go, or a stream of their own that others may read."""
+FEED = "create feed items from news as $n where $n[title contains 'weir']"
 SUBSCRIPTIONS = (
     ("subscriptions", "subscribe to items output mail '$name@example.org'"),
     ("subscriptions, hourly", "subscribe to items output mail '$name@example.org' every 1 hour"),

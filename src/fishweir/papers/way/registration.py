@@ -27,13 +27,14 @@ from fishweir.papers.experiment.figures import Target
 from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, home_folder, running
 from fishweir.papers.way.registered import (
     ALTERNATING,
+    FEED,
     LANGUAGES,
     OTHERS,
     PATHS,
     SETUP,
     SUBSCRIPTIONS,
     distinct_paths,
-)  # fmt: skip
+)
 from fishweir.papers.way.work import STREAM, TEXT
 
 WARM = 1_000
@@ -120,7 +121,7 @@ def subscription_rates(name: str, template: str, count: int) -> Iterator[Figure]
     ending = template.replace("subscribe to", "unsubscribe from").partition(" every ")[0]
     endings = ";\n".join(rendered(ending, row) for row in others)
     with home_folder() as folder, Weir(folder) as weir:
-        weir.execute(SETUP)
+        weir.execute(f"{SETUP};{FEED}")
         weir.register_many(template, warm[:WARM])
         there = len(weir.catalog.subscribers())
         calls: list[tuple[str, int, Callable[[], Any]]] = [
