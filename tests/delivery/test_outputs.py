@@ -13,6 +13,8 @@ import pytest
 from lxml import etree
 
 from fishweir.delivery import stylesheet_pool
+from fishweir.delivery.options import BadArgument
+from fishweir.delivery.outputs.http import check_url, host_of
 from fishweir.testing import Clock, Weir
 from tests.delivery.servers import Hooks
 
@@ -175,3 +177,29 @@ def test_apprise_reaches_a_service_by_its_url(weir: Weir, clock: Clock, hooks: H
     weir.step()
     (one,) = hooks.taken
     assert (one.results["title"], one.results["message"]) == ("big", "x: 7")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://h.org", "h.org:80"),
+        ("HTTPS://H.org/a?b#c", "h.org:443"),
+        ("https://h.org:8443/{secret key}", "h.org:8443"),
+        ("http://user@[::1]/x", "::1:80"),
+        ("http://u:{secret key}@h.org?x", "h.org:80"),
+        ("http://h.org:0/", None),
+        ("http://h.org:x/", None),
+        ("http:///h.org", None),
+        ("http://h.org/a b", None),
+        ("http:h.org", None),
+        ("http://u:p@h.org/", None),
+        ("http://[h.org/", None),
+    ],
+)
+def test_the_hosts_of_urls(url: str, host: str | None) -> None:
+    if host is None:
+        with pytest.raises(BadArgument):
+            check_url(url)
+    else:
+        check_url(url)
+        assert host_of(url) == host

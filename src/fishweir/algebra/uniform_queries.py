@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
+from fishweir.algebra.action_columns import ActionColumns, to_columns
 from fishweir.algebra.nodes import Action, Constant, CreateQuery
 from fishweir.records import dataclass
 
@@ -17,15 +18,15 @@ AnyQueries = TypeVar("AnyQueries", bound="UniformQueries | MixedQueries")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UniformQueries:
-    """`first` is the first of the queries; `lines` are their positions in a script, if any; `actions` are their actions
-    if those of the first are not the actions of all."""
+    """`first` is the first of the queries; `lines` are their positions in a script, if any; `actions` are their first
+    action, their second action, ... as columns, if those of the first query are not the actions of all."""
 
     first: CreateQuery
     names: Sequence[str | None]
     texts: Sequence[str]
     constants: Sequence[tuple[Constant, ...]]
     lines: Sequence[int] = ()
-    actions: Sequence[tuple[Action, ...]] = ()
+    actions: Sequence[ActionColumns] = ()
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -36,7 +37,7 @@ class UniformQueries:
         return replace(self.first, name=name, text=text, constants=constants, line=line, actions=self.actions_of(place))
 
     def actions_of(self, place: int) -> tuple[Action, ...]:
-        return self.actions[place] if self.actions else self.first.actions
+        return tuple([column.one(place) for column in self.actions]) if self.actions else self.first.actions
 
     @property
     def parts(self) -> Sequence[UniformQueries]:
@@ -56,7 +57,7 @@ class UniformQueries:
         """The queries at these positions."""
         names, texts = [self.names[i] for i in places], [self.texts[i] for i in places]
         lines = [self.lines[i] for i in places] if self.lines else ()
-        actions = [self.actions[i] for i in places] if self.actions else ()
+        actions = [column.at(places) for column in self.actions]
         return UniformQueries(self.first, names, texts, [self.constants[i] for i in places], lines, actions)
 
 
@@ -98,13 +99,15 @@ class MixedQueries:
 def uniform(statements: Sequence[CreateQuery]) -> UniformQueries:
     """Statements that are known to be uniform, as columns."""
     first = statements[0]
+    are_same = all(one.actions == first.actions for one in statements)
+    numbers = () if are_same else range(len(first.actions))
     return UniformQueries(
         first,
         [one.name for one in statements],
         [one.text for one in statements],
         [one.constants for one in statements],
         [one.line for one in statements],
-        () if all(one.actions == first.actions for one in statements) else [one.actions for one in statements],
+        [to_columns([one.actions[number] for one in statements]) for number in numbers],
     )
 
 

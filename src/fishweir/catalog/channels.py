@@ -1,31 +1,40 @@
 """Channels: delivery routes with their targets and timers, looked up or created in bulk.
 
-In: specifications, each an action with an interval and a stylesheet. Out: the ids of their channels. One statement
-looks up thousands of existing channels, and one insertion per table stores the others.
+In: specifications as columns, each an action with an interval and a stylesheet. Out: the ids of their channels. One
+statement looks up thousands of existing channels, and one insertion per table stores the others.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring_ascii
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from fishweir.algebra.action_columns import ActionColumns
 from fishweir.algebra.nodes import Action, Schedule
 from fishweir.catalog.database import Connection, chunks
 from fishweir.catalog.schema import COLLECTED
 
-_CHANNEL = ("id", "key", "target", "output", "arguments", "stylesheet", "every", "anchor", "token")
 
+class ChannelSpecs(NamedTuple):
+    """How results are delivered. `names` are the names that were subscribed to: if an action has its own deliveries,
+    those to one name are separate from others."""
 
-class ChannelSpec(NamedTuple):
-    """How results are delivered. `own` is the name of the query if its deliveries are separate from others."""
+    actions: ActionColumns
+    schedules: Sequence[Schedule]
+    stylesheets: Sequence[str | None]
+    names: Sequence[str]
 
-    action: Action
-    schedule: Schedule
-    stylesheet: str | None = None
-    own: str | None = None
+    def at(self, places: Sequence[int]) -> ChannelSpecs:
+        """The specifications at these places."""
+        return ChannelSpecs(
+            self.actions.at(places),
+            [self.schedules[i] for i in places],
+            [self.stylesheets[i] for i in places],
+            [self.names[i] for i in places],
+        )
 
 
 class Channels:
@@ -37,18 +46,36 @@ class Channels:
         self._cache: dict[str, int] = {}
         self._collected: int | None = None
 
-    def of(self, specs: Sequence[ChannelSpec]) -> list[int]:
+    def of(self, specs: ChannelSpecs) -> list[int]:
         """The channel of each specification. Adds those with an interval to the event list."""
-        anchors = [self._anchor(spec.schedule) for spec in specs]
-        keys = [_key(spec, anchor) for spec, anchor in zip(specs, anchors, strict=True)]
+        every = [schedule.every or 0.0 for schedule in specs.schedules]
+        anchors = [self._anchor(schedule) for schedule in specs.schedules]
+        arguments = [_list(one) for one in specs.actions.arguments]
+        keys = _keys(specs, arguments, every, anchors)
         new = {key: place for place, key in enumerate(keys) if key not in self._cache}
         if new:
             found = self._ids("channels", "key", list(new))
-            existing = [(found[key], specs[at].schedule.every, anchors[at]) for key, at in new.items() if key in found]
-            self._set_timers(existing)
-            missing = [(key, specs[at], anchors[at]) for key, at in new.items() if key not in found]
-            self._cache |= found | self._create(missing)
+            self._set_timers([(found[key], every[at], anchors[at]) for key, at in new.items() if key in found])
+            missing = {key: at for key, at in new.items() if key not in found}
+            columns = {
+                "output": specs.actions.names,
+                "arguments": arguments,
+                "stylesheet": specs.stylesheets,
+                "every": every,
+                "anchor": anchors,
+            }
+            created = self._create(missing, columns, specs.actions)
+            self._add_timers([(created[key], every[at], anchors[at]) for key, at in missing.items()])
+            self._cache |= found | created
         return [self._cache[key] for key in keys]
+
+    def with_action(self, action: Action) -> list[int]:
+        """The channels of an action, with any stylesheet and interval. Their keys begin with the action."""
+        first = f"[{_json(action.name)}, {_list(action.arguments)}, "
+        chosen = "output = :output and arguments = :arguments and key between :first and :last"
+        values = {"first": first, "last": first + chr(0x10FFFF), "output": action.name}
+        arguments = _list(action.arguments)
+        return self.connection.scalars(f"select id from channels where {chosen}", arguments=arguments, **values)
 
     def forget(self) -> None:
         """Clears the cache: timers may have ended. They are set again when their channels are requested."""
@@ -66,29 +93,29 @@ class Channels:
             found |= {row[0]: row.id for row in self.connection.execute(select, some=some)}
         return found
 
-    def _create(self, specs: Sequence[tuple[str, ChannelSpec, float | None]]) -> dict[str, int]:
-        if not specs:
-            return {}
-        to = self._targets([spec.action for _, spec, _ in specs])
-        created = dict(zip((key for key, _, _ in specs), self._numbers("channels", len(specs)), strict=True))
-        rows = [
-            (created[key], key, target, spec.action.name, _list(spec.action.arguments), spec.stylesheet,
-             spec.schedule.every or 0.0, anchor, token)
-            for (key, spec, anchor), target, token in zip(specs, to, _tokens(len(specs)), strict=True)
-        ]  # fmt: skip
-        self.connection.insert_tuples("channels", _CHANNEL, rows)
-        self._add_timers([(created[key], spec.schedule.every, anchor) for key, spec, anchor in specs])
-        return created
+    def _create(
+        self, missing: Mapping[str, int], columns: Mapping[str, Sequence[Any]], actions: ActionColumns
+    ) -> dict[str, int]:
+        """Creates channels, given their keys with their places in the columns, and returns their ids."""
+        places = list(missing.values())
+        ids = self._numbers("channels", len(places))
+        self.connection.insert_columns(
+            "channels",
+            {"id": ids, "key": list(missing), "target": self._targets(actions.at(places)), "token": _tokens(len(ids))}
+            | {name: [column[at] for at in places] for name, column in columns.items()},
+        )
+        return dict(zip(missing, ids, strict=True))
 
-    def _targets(self, actions: Sequence[Action]) -> list[int]:
-        addresses = [action.address or json.dumps([action.name, *action.arguments]) for action in actions]
-        hosts = {address: action.host for address, action in zip(addresses, actions, strict=True)}
+    def _targets(self, actions: ActionColumns) -> list[int]:
+        given = zip(actions.addresses, actions.names, actions.arguments, strict=True)
+        addresses = [address or json.dumps([name, *arguments]) for address, name, arguments in given]
+        hosts = dict(zip(addresses, actions.hosts, strict=True))
         ids = self._ids("targets", "address", list(hosts))
         new = [address for address in hosts if address not in ids]
         numbers = self._numbers("targets", len(new))
-        rows = [(id, address, hosts[address]) for id, address in zip(numbers, new, strict=True)]
-        self.connection.insert_tuples("targets", ("id", "address", "host"), rows)
-        ids |= {address: id for id, address, _ in rows}
+        columns = {"id": numbers, "address": new, "host": [hosts[address] for address in new]}
+        self.connection.insert_columns("targets", columns)
+        ids |= zip(new, numbers, strict=True)
         return [ids[address] for address in addresses]
 
     def _numbers(self, table: str, count: int) -> range:
@@ -109,28 +136,33 @@ class Channels:
         timed = [(id, every, anchor) for id, every, anchor in given if every and anchor is not None]
         if timed and self._collected is None:
             self._collected = collected(self.connection)
-        rows = [(id, next_due(anchor, every, self.now), self._collected) for id, every, anchor in timed]
-        self.connection.insert_tuples("timers", ("channel", "due", "batch"), rows)
+        due = [next_due(anchor, every, self.now) for _, every, anchor in timed]
+        channels = [id for id, _, _ in timed]
+        self.connection.insert_columns("timers", {"channel": channels, "due": due}, {"batch": self._collected})
 
 
 def _tokens(count: int) -> list[str]:
-    """Random texts of 24 characters, three bytes in four characters each, for the unsubscribe links of channels."""
+    """Random texts of 24 characters, three bytes in four characters each, for the unsubscribe links of channels. In
+    their order, their index is written from left to right, and each is still as hard to guess."""
     import secrets  # imported late: it loads OpenSSL
 
     together = base64.urlsafe_b64encode(secrets.token_bytes(18 * count)).decode()
-    return [together[start : start + 24] for start in range(0, len(together), 24)]
+    return sorted(together[start : start + 24] for start in range(0, len(together), 24))
 
 
-def _key(spec: ChannelSpec, anchor: float | None) -> str:
-    """The key of a channel, as JSON. It is assembled by hand because most of the time of `json.dumps` is its setup."""
-    action, every = spec.action, spec.schedule.every or 0.0
-    texts = (
-        _json(action.address),
-        _json(spec.stylesheet),
-        repr(float(every)),
-        "null" if anchor is None else repr(anchor),
-    )
-    return f"[{_json(action.name)}, {_list(action.arguments)}, {', '.join(texts)}, {_json(spec.own)}]"
+def _keys(
+    specs: ChannelSpecs, arguments: Sequence[str], every: Sequence[float], anchors: Sequence[float | None]
+) -> list[str]:
+    """The keys of channels, as JSON. They are assembled by hand because most of the time of `json.dumps` is its
+    setup."""
+    names, addresses = map(encode_basestring_ascii, specs.actions.names), map(_json, specs.actions.addresses)
+    own = [_json(name if is_own else None) for name, is_own in zip(specs.names, specs.actions.own, strict=True)]
+    timed = [
+        f"{float(seconds)!r}, {'null' if anchor is None else repr(anchor)}"
+        for seconds, anchor in zip(every, anchors, strict=True)
+    ]
+    columns = (names, arguments, addresses, map(_json, specs.stylesheets), timed, own)
+    return [f"[{', '.join(parts)}]" for parts in zip(*columns, strict=True)]
 
 
 def _json(text: str | None) -> str:

@@ -72,10 +72,13 @@ class Connection(ABC):
         row = self.execute(statement, **values).first()
         return None if row is None else row[0]
 
-    def insert_columns(self, table: str, columns: Mapping[str, Sequence[Any]], same: Mapping[str, Any]) -> None:
-        """Inserts many rows, given as columns; `same` contains the values that all rows share."""
-        shared = tuple(same.values())
-        self.insert_tuples(table, (*columns, *same), [(*row, *shared) for row in zip(*columns.values(), strict=True)])
+    def insert_columns(
+        self, table: str, columns: Mapping[str, Sequence[Any]], same: Mapping[str, Any] | None = None
+    ) -> None:
+        """Inserts rows, given as columns; `same` contains the values that all rows share."""
+        shared = same or {}
+        rows = [(*row, *shared.values()) for row in zip(*columns.values(), strict=True)]
+        self.insert_tuples(table, (*columns, *shared), rows)
 
     def insert_rows(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Inserts rows that all have the same columns."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Any
 
+from fishweir.algebra.action_columns import to_columns
 from fishweir.algebra.nodes import DERIVED, CreateQuery
 from fishweir.catalog.change import Change
-from fishweir.catalog.channels import ChannelSpec
+from fishweir.catalog.channels import ChannelSpecs
 from fishweir.catalog.checksums import SUM
 from fishweir.catalog.database import Connection
 from fishweir.catalog.schema import NOT_YET
-from fishweir.catalog.subscribers import SubscriptionRequest
+from fishweir.catalog.subscribers import SubscriptionRequests
 from fishweir.errors import QueryError
 from fishweir.records import dataclass
 
@@ -79,11 +80,11 @@ def act(change: Change, statement: CreateQuery) -> None:
     """Replaces the actions of a query and their schedule."""
     name, schedule = str(statement.name), statement.schedule
     change.subscribers.expire("query = :query and by_query", change.take(1), change.subscribers.now, query=name)
-    requests = [
-        SubscriptionRequest(name, name, ChannelSpec(one, schedule), statement.text) for one in statement.actions
-    ]
-    rows = change.subscribers.rows(requests, by_query=True)
-    change.connection.insert_rows("subscriptions", [{**row, "added": change.take(1)} for row in rows])
+    count = len(statement.actions)
+    specs = ChannelSpecs(to_columns(statement.actions), [schedule] * count, [None] * count, [name] * count)
+    requests = SubscriptionRequests([name] * count, specs, [statement.text] * count)
+    first = change.take(count)
+    change.subscribers.insert([change.subscribers.columns(requests, range(first, first + count), by_query=True)])
     expire = "" if schedule.expire is None else ", expire = :expire"
     changed = f"update queries set every = :every{expire} where name = :name and (dropped is null or paused)"
     change.connection.execute(changed, name=name, every=schedule.every or 0.0, expire=schedule.expire)

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count, islice, repeat
 from json.encoder import encode_basestring_ascii
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from fishweir.algebra.action_columns import repeated
 from fishweir.algebra.clauses import to_normals
 from fishweir.algebra.codec import to_json, to_text
 from fishweir.algebra.feeds import FeedQuery, Selection
 from fishweir.algebra.nodes import Constant, CreateQuery, Shape
 from fishweir.algebra.path_queries import Paths
 from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries
-from fishweir.catalog.channels import ChannelSpec
+from fishweir.catalog.channels import ChannelSpecs
 from fishweir.catalog.database import MANY, Connection, chunks
 from fishweir.catalog.publications import Publications
 from fishweir.catalog.schema import ABSENCE, NOT_YET, PATHS
-from fishweir.catalog.subscribers import Subscribers, SubscriptionRequest
+from fishweir.catalog.subscribers import Columns, Subscribers, SubscriptionRequests
 from fishweir.errors import QueryError
 
 COLUMNS = (
@@ -96,7 +97,7 @@ class QueryInserter:
         self._store_shapes([stored_shape(part.first) for one in some for part in one.parts])
         change = self.take(sum(map(len, some)))
         rows: list[tuple[Any, ...]] = []
-        actions: list[dict[str, Any]] = []
+        actions: list[Columns] = []
         added: list[InsertedQueries] = []
         for one in some:
             places, last = iter(one.places), change + len(one) - 1
@@ -115,7 +116,7 @@ class QueryInserter:
             self._number += len(one)
             change += len(one)
         self.connection.insert_tuples("queries", COLUMNS, rows)
-        self.connection.insert_rows("subscriptions", actions)
+        self.subscribers.insert(actions)
         if self.on_added is not None:
             self.on_added(added)
 
@@ -151,22 +152,18 @@ class QueryInserter:
         }
         return columns, {name: value for name, value in same.items() if name not in columns}
 
-    def _actions(self, some: UniformQueries, changes: Sequence[int]) -> list[dict[str, Any]]:
+    def _actions(self, some: UniformQueries, changes: Sequence[int]) -> Iterator[Columns]:
         """The subscriptions for the actions of the queries. A query that replaces another keeps that one's actions."""
+        if not some.first.actions:
+            return
         going = [place for place, name in enumerate(some.names) if name not in self.replaced]
-        names = [str(some.names[place]) for place in going]
-        rows: list[dict[str, Any]] = []
-        for number, action in enumerate(some.first.actions if going else ()):
-            separate = action.own or bool(some.actions)
-            requests = [
-                SubscriptionRequest(name, name, ChannelSpec(some.actions_of(place)[number], some.first.schedule), "")
-                for place, name in list(zip(going, names, strict=True))[: None if separate else 1]
-            ]
-            subscriptions = self.subscribers.rows(requests, by_query=True)
-            for at, (place, name) in enumerate(zip(going, names, strict=True)):
-                row = subscriptions[at if separate else 0]
-                rows.append({**row, "query": name, "feed": name, "text": some.texts[place], "added": changes[place]})
-        return rows
+        if len(going) < len(some):
+            some, changes = some.at(going), [changes[place] for place in going]
+        names, count = [str(name) for name in some.names], len(some)
+        schedules, sheets = [some.first.schedule] * count, [None] * count
+        for actions in some.actions or [repeated(action, count) for action in some.first.actions]:
+            specs = ChannelSpecs(actions, schedules, sheets, names)
+            yield self.subscribers.columns(SubscriptionRequests(names, specs, some.texts), changes, by_query=True)
 
     # Names
 

@@ -9,16 +9,19 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from fishweir.algebra.intervals import interval_text
 from fishweir.algebra.nodes import Action
-from fishweir.catalog.channels import Channels, ChannelSpec
+from fishweir.catalog.channels import Channels, ChannelSpecs
 from fishweir.catalog.checksums import SUM, verified
 from fishweir.catalog.database import Connection, chunks
 from fishweir.records import dataclass
 
 _CURRENT = "(dropped is null or paused)"
+Columns = dict[str, Sequence[Any]]
+"""Rows of a table, by column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +56,18 @@ class Subscription:
         return f"{self.action}, {when}{by}{', paused' if self.paused else ''}"
 
 
-class SubscriptionRequest(NamedTuple):
-    """A subscription to store: to the results of `query`, requested under the name `feed`."""
+class SubscriptionRequests(NamedTuple):
+    """Subscriptions to store, as columns: to the results of `queries`, requested under the names of `specs`."""
 
-    query: str
-    feed: str
-    spec: ChannelSpec
-    text: str
+    queries: Sequence[str]
+    specs: ChannelSpecs
+    texts: Sequence[str]
+
+    def at(self, places: Sequence[int]) -> SubscriptionRequests:
+        """The subscriptions at these places."""
+        return SubscriptionRequests(
+            [self.queries[i] for i in places], self.specs.at(places), [self.texts[i] for i in places]
+        )
 
 
 class Subscribers:
@@ -78,37 +86,38 @@ class Subscribers:
     def now(self, now: float) -> None:
         self.channels.now = now
 
-    def rows(self, requests: Sequence[SubscriptionRequest], by_query: bool) -> list[dict[str, Any]]:
-        """The rows of subscriptions, without change numbers."""
-        specs = [spec._replace(own=feed) if spec.action.own else spec for _, feed, spec, _ in requests]
-        return [
-            {
-                "query": query,
-                "feed": feed,
-                "channel": channel,
-                "timed": bool(spec.schedule.every),
-                "by_query": by_query,
-                "start": None if by_query else spec.schedule.start,
-                "expire": None if by_query else spec.schedule.expire,
-                "text": text,
-                "paused": False,
-                "dropped": None,
-            }
-            for (query, feed, spec, text), channel in zip(requests, self.channels.of(specs), strict=True)
-        ]
+    def columns(self, requests: SubscriptionRequests, added: Sequence[int], by_query: bool) -> Columns:
+        """The columns of subscriptions, which are added by these changes. Their channels are created."""
+        schedules, none = requests.specs.schedules, [None] * len(added)
+        return {
+            "query": requests.queries,
+            "feed": requests.specs.names,
+            "channel": self.channels.of(requests.specs),
+            "timed": [bool(schedule.every) for schedule in schedules],
+            "by_query": [by_query] * len(added),
+            "start": none if by_query else [schedule.start for schedule in schedules],
+            "expire": none if by_query else [schedule.expire for schedule in schedules],
+            "text": requests.texts,
+            "paused": [False] * len(added),
+            "added": added,
+            "dropped": none,
+        }
 
-    def add(self, requests: Sequence[SubscriptionRequest]) -> None:
+    def insert(self, given: Sequence[Columns]) -> None:
+        """Stores the columns of subscriptions, one after the other."""
+        if given:
+            one = {name: list(chain.from_iterable(some[name] for some in given)) for name in given[0]}
+            self.connection.insert_columns("subscriptions", one)
+
+    def add(self, requests: SubscriptionRequests) -> None:
         """Stores subscriptions; those that already exist verbatim are skipped."""
         self.take(0)
-        existing = self._existing([request.text for request in requests])
-        new = {
-            (request.query, request.text): request
-            for request in requests
-            if (request.query, request.text) not in existing
-        }
-        rows = self.rows(list(new.values()), by_query=False)
-        first = self.take(len(rows))
-        self.connection.insert_rows("subscriptions", [{**row, "added": first + i} for i, row in enumerate(rows)])
+        existing = self._existing(requests.texts)
+        given = zip(requests.queries, requests.texts, strict=True)
+        new = {one: place for place, one in enumerate(given) if one not in existing}
+        first = self.take(len(new))
+        added = range(first, first + len(new))
+        self.insert([self.columns(requests.at(list(new.values())), added, by_query=False)])
 
     def _existing(self, texts: Sequence[str]) -> set[tuple[str, str]]:
         """The (query, text) pairs of these texts that already exist."""
@@ -151,13 +160,9 @@ class Subscribers:
         """Ends the subscriptions to a feed or query, or the one with this output; `do` clauses stay in force."""
         if action is None:
             return self.end("query = :query and not by_query", query=query)
-        same = "select id from channels where output = :output and arguments = :arguments"
-        return self.end(
-            f"query = :query and not by_query and channel in ({same})",
-            query=query,
-            output=action.name,
-            arguments=json.dumps(action.arguments),
-        )
+        # an expression for the query, so that the database looks up the few channels instead of all subscribers
+        chosen = "query || '' = :query and not by_query and channel in :channels"
+        return self.end(chosen, query=query, channels=self.channels.with_action(action))
 
     def end_by(self, token: str) -> list[str]:
         """Ends the subscriptions on the channel of a token, paused or not, and returns the names of the queries.

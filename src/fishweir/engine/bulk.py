@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from fishweir.algebra.action_columns import ActionColumns, Subscriptions
 from fishweir.algebra.emptiness import Emptiness
-from fishweir.algebra.feeds import CreateFeed, FeedQuery, Selection, Subscribe, to_query
-from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, DropQuery, Shape, Statement
+from fishweir.algebra.feeds import CreateFeed, FeedQuery, Selection, Subscribe, Unsubscribe, to_query
+from fishweir.algebra.nodes import DERIVED, CreateQuery, DropQuery, Shape, Statement
 from fishweir.algebra.path_queries import Paths
 from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries, group_uniform
 from fishweir.catalog.change import CHUNK
@@ -39,20 +40,22 @@ class Bound:
     shape: Shape | Selection | FeedQuery
     dated: dict[int, str]
     emptiness: Emptiness | None
-    actions: tuple[Action, ...] = ()
 
 
 Queries = UniformQueries | MixedQueries
+Stored: TypeAlias = "Statement | Queries | Subscriptions"
 _KINDS = {
     CreateQuery: "query",
     UniformQueries: "query",
     MixedQueries: "query",
     Subscribe: "subscribe",
+    Subscriptions: "subscribe",
+    Unsubscribe: "unsubscribe",
     DropQuery: "drop",
 }
 
 
-def kind_of(statement: Statement | Queries) -> str:
+def kind_of(statement: Stored) -> str:
     """The kind of a statement: consecutive statements of one kind are stored together."""
     if isinstance(statement, CreateFeed):
         return "" if statement.replace else "query"
@@ -73,7 +76,8 @@ def bind_queries(registration: Registration, given: Queries) -> Iterator[Queries
 
 
 def with_first_error(
-    store: Callable[[Sequence[Statement | Queries]], list[str]], statements: Sequence[Statement | Queries]
+    store: Callable[[Sequence[Stored]], list[str]],
+    statements: Sequence[Stored],
 ) -> list[str]:
     """Stores statements, all or none. Queries that alternate are bound one shape after the other; if one is rejected,
     all are bound again in the order in which they were written, since the first error is the one to report.
@@ -134,16 +138,12 @@ def _each(registration: Registration, given: UniformQueries, first: CreateQuery)
         yield registration.bind(given.one(place))
 
 
-def _resolved_actions(registration: Registration, given: UniformQueries) -> Sequence[tuple[Action, ...]] | None:
+def _resolved_actions(registration: Registration, given: UniformQueries) -> Sequence[ActionColumns] | None:
     """The actions of each query as they are stored, if they differ; None if one might be rejected."""
-    known: dict[Action, Action] = {}
     try:
-        for action in chain.from_iterable(given.actions):
-            if action not in known:
-                known[action] = registration.outputs.resolved(action, registration.base)
+        return [registration.outputs.all_resolved(column, registration.base) for column in given.actions]
     except (BadArgument, QueryError):
         return None
-    return [tuple([known[action] for action in actions]) for actions in given.actions]
 
 
 def _are_plain(registration: Registration, given: UniformQueries, first: CreateQuery) -> bool:

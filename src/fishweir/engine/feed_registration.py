@@ -7,16 +7,17 @@ exist, that the stylesheets compile, and that a dropped feed has no readers.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from pathlib import Path
 
+from fishweir.algebra.action_columns import Subscriptions, to_subscriptions
 from fishweir.algebra.feeds import FeedName, FeedQuery, RegisterFeed, Subscribe, Unsubscribe
 from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, CreateStream, Schedule, StreamDefinition
 from fishweir.catalog.change import Change
-from fishweir.catalog.channels import ChannelSpec
-from fishweir.catalog.subscribers import SubscriptionRequest, current_subscriptions
+from fishweir.catalog.channels import ChannelSpecs
+from fishweir.catalog.subscribers import SubscriptionRequests, current_subscriptions
 from fishweir.delivery.options import BadArgument
-from fishweir.delivery.outputs.append import each_folder_once
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.feeds import Feeds
 from fishweir.engine.statement_errors import quoted, statement_error
@@ -79,31 +80,50 @@ class FeedRegistration:
             )
         return StreamDefinition(statement.name, path=path, format="feed")
 
-    def subscribe(self, statements: Sequence[Subscribe]) -> None:
+    def subscribe(self, given: Iterable[Subscribe | Subscriptions]) -> None:
         """Subscribes to feeds or queries by name, or to all items of a stream."""
-        queries = {feed: self._query_of(feed) for feed in {statement.feed: None for statement in statements}}
-        with each_folder_once():
-            requests = list(self._requests(statements, queries))
+        for is_one, some in groupby(given, lambda one: isinstance(one, Subscribe)):
+            for part in [to_subscriptions(list(some))] if is_one else some:  # type: ignore[arg-type]
+                self._subscribe(part)  # type: ignore[arg-type]
+
+    def _subscribe(self, given: Subscriptions) -> None:
+        queries = {feed: self._query_of(feed) for feed in dict.fromkeys(given.feeds)}
+        requests = self._requests(given, queries)
         for feed, query in queries.items():
-            if query is not None and query != feed and not self.change.has(query):
+            if query != feed and not self.change.has(str(query)):
                 everything = FeedQuery(FeedName(feed))
                 self.add_query(CreateQuery(everything, (), query, text=f"all items of {feed}", derived=True))
         self.subscribers.add(requests)
 
-    def _requests(
-        self, statements: Sequence[Subscribe], queries: Mapping[str, str | None]
-    ) -> Iterator[SubscriptionRequest]:
-        sheets: dict[str | None, str | None] = {}
-        for statement in statements:
-            feed, query = statement.feed, queries[statement.feed]
-            if query is None:
-                raise statement_error(statement, f"there is no feed '{feed}' to subscribe to", feed, "to")
-            if statement.stylesheet not in sheets:
-                sheets[statement.stylesheet] = self._stylesheet(statement, statement.stylesheet)
-            action, schedule = self._resolved(statement, statement.action), self.scheduled(statement.schedule)
-            yield SubscriptionRequest(
-                query, feed, ChannelSpec(action, schedule, sheets[statement.stylesheet]), statement.text
-            )
+    def _requests(self, given: Subscriptions, queries: Mapping[str, str | None]) -> SubscriptionRequests:
+        """The subscriptions as they are stored. If one of them is invalid, they are checked one by one, since the first
+        error is the one to report."""
+        firsts = {sheet: place for place, sheet in reversed(list(enumerate(given.stylesheets)))}
+        try:
+            sheets = {sheet: self._stylesheet(given.one(place), sheet) for sheet, place in firsts.items()}
+            actions = self.outputs.all_resolved(given.actions, self.base)
+        except (BadArgument, QueryError):
+            self._check_each(given, queries)
+            raise
+        if None in queries.values():
+            self._check_each(given, queries)
+        schedules = {schedule: self.scheduled(schedule) for schedule in set(given.schedules)}
+        specs = ChannelSpecs(
+            actions,
+            [schedules[schedule] for schedule in given.schedules],
+            [sheets[sheet] for sheet in given.stylesheets],
+            given.feeds,
+        )
+        return SubscriptionRequests([str(queries[feed]) for feed in given.feeds], specs, given.texts)
+
+    def _check_each(self, given: Subscriptions, queries: Mapping[str, str | None]) -> None:
+        """Raises the error of the first invalid subscription."""
+        for statement in map(given.one, range(len(given))):
+            if queries[statement.feed] is None:
+                reason = f"there is no feed '{statement.feed}' to subscribe to"
+                raise statement_error(statement, reason, statement.feed, "to")
+            self._stylesheet(statement, statement.stylesheet)
+            self._resolved(statement, statement.action)
 
     def _query_of(self, feed: str) -> str | None:
         """The query that yields the subscribed results."""
@@ -111,14 +131,19 @@ class FeedRegistration:
             return feed
         return f"{ITEMS}{feed}" if feed in self.streams else None
 
-    def unsubscribe(self, statement: Unsubscribe) -> None:
-        query = self._query_of(statement.feed)
-        action = None if statement.action is None else self._resolved(statement, statement.action)
-        if query is None or not self.subscribers.end_of(query, action):
-            raise statement_error(
-                statement, f"there is no such subscription to '{statement.feed}'", statement.feed, "from"
-            )
-        self._sweep(query)
+    def unsubscribe(self, statements: Iterable[Unsubscribe]) -> None:
+        queries: dict[str, str | None] = {}
+        for statement in statements:
+            if statement.feed not in queries:
+                queries[statement.feed] = self._query_of(statement.feed)
+            query = queries[statement.feed]
+            action = None if statement.action is None else self._resolved(statement, statement.action)
+            if query is None or not self.subscribers.end_of(query, action):
+                raise statement_error(
+                    statement, f"there is no such subscription to '{statement.feed}'", statement.feed, "from"
+                )
+        for query in queries.values():
+            self._sweep(str(query))
 
     def end(self, token: str) -> bool:
         """Ends the subscriptions whose mails contain this token. A click on an old mail has no effect."""

@@ -22,7 +22,6 @@ from fishweir.algebra.feeds import (
     FeedQuery,
     RegisterFeed,
     Selection,
-    Unsubscribe,
     to_query,
 )
 from fishweir.algebra.formula import RelativePath
@@ -47,7 +46,7 @@ from fishweir.catalog.change import ActiveQuery, Change
 from fishweir.catalog.query_inserter import bound_shape
 from fishweir.delivery.options import BadArgument
 from fishweir.delivery.outputs.registry import Outputs
-from fishweir.engine.bulk import Bound, Queries, bind_queries, kind_of, to_uniform
+from fishweir.engine.bulk import Bound, Queries, Stored, bind_queries, kind_of, to_uniform
 from fishweir.engine.changes import with_changes
 from fishweir.engine.columns_read import columns_read
 from fishweir.engine.conditions import emptiness
@@ -79,10 +78,11 @@ class Registration:
             change, self.streams, self.feeds, base, self._add_stream, self._add_derived, self.scheduled, outputs
         )
         self.derived: set[str] = set()
-        self._bound: dict[tuple[int, tuple[Action, ...]], Bound] = {}
+        self._bound: dict[int, Bound] = {}
         self._bound_shapes: dict[int, Bound] = {}
+        self._resolved: dict[Action, Action] = {}
 
-    def run(self, statements: Iterable[Statement | Queries]) -> list[str]:
+    def run(self, statements: Iterable[Stored]) -> list[str]:
         """Stores the statements in order and returns the names of the queries they create."""
         names: list[str] = []
         for kind, group in groupby(statements, kind_of):
@@ -91,7 +91,9 @@ class Registration:
             elif kind == "drop":
                 self.drop_many([statement.name for statement in group if isinstance(statement, DropQuery)])
             elif kind == "subscribe":
-                self.registering.subscribe(list(group))  # type: ignore[arg-type]
+                self.registering.subscribe(group)  # type: ignore[arg-type]
+            elif kind == "unsubscribe":
+                self.registering.unsubscribe(group)  # type: ignore[arg-type]
             else:
                 for statement in group:
                     names += self._other(statement)  # type: ignore[arg-type]
@@ -125,8 +127,6 @@ class Registration:
                 return self.replace_feed(to_query(statement))
             case RegisterFeed():
                 self.registering.register(statement)
-            case Unsubscribe():
-                self.registering.unsubscribe(statement)
             case DropFeed(name):
                 self._drop(name, feed=True)
             case DropQueries(pattern):
@@ -234,7 +234,7 @@ class Registration:
         statement = own_query(statement)
         if isinstance(statement.shape, FeedQuery):
             statement = self.feeds.bound(statement)
-        key = (id(statement.shape), statement.actions)
+        key = id(statement.shape)
         if key not in self._bound:
             written = bound_shape(statement)
             if (shape := with_changes(written, self.streams)) is not written:
@@ -250,10 +250,10 @@ class Registration:
                 to_normals(shape)
             except QueryError as error:
                 raise self._refused(statement, f"cannot be planned: {error}") from error
-            actions = tuple(self.resolved(statement, action) for action in statement.actions)
-            bound = Bound(written, shape, dated_slots(shape, self.streams), emptiness(shape), actions)
+            bound = Bound(written, shape, dated_slots(shape, self.streams), emptiness(shape))
             self._bound[key] = self._bound_shapes[id(shape)] = bound
         bound = self._bound[key]
+        actions = tuple([self.resolved(statement, action) for action in statement.actions])
         if (unknown := unknown_pattern(statement)) is not None:
             raise self._refused(statement, *unknown, "pref")
         if bound.shape is not bound.written:
@@ -278,7 +278,7 @@ class Registration:
         schedule = statement.schedule if statement.derived else self.scheduled(statement.schedule)
         if not statement.actions and schedule == statement.schedule:
             return statement
-        return replace(statement, actions=bound.actions, schedule=schedule)
+        return replace(statement, actions=actions, schedule=schedule)
 
     def scheduled(self, schedule: Schedule) -> Schedule:
         """A schedule completed with the administrator's defaults."""
@@ -334,7 +334,9 @@ class Registration:
 
     def resolved(self, statement: CreateQuery, action: Action) -> Action:
         try:
-            return self.outputs.resolved(action, self.base)
+            if action not in self._resolved:
+                self._resolved[action] = self.outputs.resolved(action, self.base)
+            return self._resolved[action]
         except BadArgument as error:
             raise self._refused(
                 statement, f"has an invalid action: {error.reason}", quoted(statement, error.word), "do"

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fishweir.algebra.nodes import CreateQuery, CreateStream, Statement
+from fishweir.algebra.nodes import CreateQuery, CreateStream
 from fishweir.catalog.catalog import Query
 from fishweir.delivery.outputs.registry import Outputs
 from fishweir.engine.administration import Administration, schedule_of
@@ -32,7 +32,7 @@ from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, IDLE, STATE_LIMIT
 if TYPE_CHECKING:
     from fishweir.delivery.service import DeliveryService
     from fishweir.engine.backfill import Backfills
-    from fishweir.engine.bulk import Queries
+    from fishweir.engine.bulk import Stored
     from fishweir.engine.planning import Planning
     from fishweir.engine.quarantine import SetAside
     from fishweir.engine.registration import Registration
@@ -119,6 +119,7 @@ class Weir(Administration, Publishing, OnSpark):
 
         return with_first_error(self._stored, parse_for_storage(script, self.clock()))
 
+    @no_collection()
     def register_many(self, statement: str, rows: Any, on_progress: Callable[[int], None] | None = None) -> int:
         """Registers one query or subscription per row, with the row's values for `$column`. Returns their number."""
         from fishweir.engine.many import registered
@@ -350,7 +351,7 @@ class Weir(Administration, Publishing, OnSpark):
 
         return Planning(self.home, self.catalog, self._strategies)
 
-    def _stored(self, statements: Iterable[Statement | Queries]) -> list[str]:
+    def _stored(self, statements: Iterable[Stored]) -> list[str]:
         with self._registration() as registration:
             names = registration.run(statements)
         self._make_streams()

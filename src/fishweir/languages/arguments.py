@@ -7,13 +7,13 @@ literal is that argument, whatever the language.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
 
+from fishweir.algebra.action_columns import ActionColumns, repeated
 from fishweir.algebra.nodes import Action
 from fishweir.errors import QueryError
-from fishweir.languages.lexical import unquote
+from fishweir.languages.lexical import plain
 from fishweir.languages.parsed import AnyParsed
 from fishweir.languages.schedule import Clauses
 from fishweir.languages.statement_text import Rejected
@@ -61,17 +61,26 @@ def _with_argument(actions: tuple[Action, ...], number: int, place: int, text: s
 def with_arguments(actions: tuple[Action, ...], places: Arguments, literals: Sequence[str]) -> tuple[Action, ...]:
     """The actions with the arguments of a statement."""
     for at, number, place in places:
-        actions = _with_argument(actions, number, place, unquote(literals[at]))
+        actions = _with_argument(actions, number, place, plain(literals[at]))
     return actions
 
 
 def all_with_arguments(
     actions: tuple[Action, ...], places: Arguments, columns: Sequence[Sequence[str] | str], count: int
-) -> Sequence[tuple[Action, ...]]:
-    """The actions of many statements, given the texts of each argument's literal, or the text that all share. Nothing
-    if all have the same actions."""
-    if all(isinstance(column, str) for column in columns):
-        return ()
-    rows = zip(*(repeat(column, count) if isinstance(column, str) else column for column in columns), strict=True)
-    in_order = tuple((i, number, place) for i, (_, number, place) in enumerate(places))
-    return [with_arguments(actions, in_order, row) for row in rows]
+) -> Sequence[ActionColumns]:
+    """The actions of many statements, given those of the first, and the literals of each argument or the one that all
+    share. Nothing if all have the same actions."""
+    own = {
+        (number, place): [plain(literal) for literal in column]
+        for (_, number, place), column in zip(places, columns, strict=True)
+        if not isinstance(column, str)
+    }
+    return [_with_columns(action, number, own, count) for number, action in enumerate(actions if own else ())]
+
+
+def _with_columns(
+    action: Action, number: int, own: Mapping[tuple[int, int], Sequence[str]], count: int
+) -> ActionColumns:
+    same = repeated(action, count)
+    texts = [own.get((number, place)) or [text] * count for place, text in enumerate(action.arguments)]
+    return replace(same, arguments=list(zip(*texts, strict=True))) if texts else same

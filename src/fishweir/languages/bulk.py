@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from fishweir.algebra.values import to_text
 from fishweir.errors import QueryError
-from fishweir.languages.lexical import COMMENT, NAME, QUOTED, is_name, quote
+from fishweir.languages.lexical import COMMENT, NAME, QUOTED, are_names, is_name, quote
 from fishweir.records import dataclass
 
 _TOKEN = re.compile(
@@ -51,7 +51,7 @@ class BadValue(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A placeholder in a text, as a function of a row. If it is a whole literal, it also has its column."""
+    """A placeholder in a text, as a function of a row. If it is a whole name or literal, it also has its column."""
 
     kind: Literal["name", "quoted", "literal", "path"]
     of: Callable[[Row], str]
@@ -62,11 +62,14 @@ class Part:
         if self.column:
             values = [row[self.column] for row in rows]
             kinds = set(map(type, values))
-            if kinds == {str}:
+            if self.kind == "name":
+                if kinds == {str} and are_names(values) and _RESERVED.isdisjoint(map(str.lower, values)):
+                    return values
+            elif kinds == {str}:
                 return (
                     [quote(value) for value in values] if any("'" in v for v in values) else [f"'{v}'" for v in values]
                 )
-            if kinds == {int}:
+            elif kinds == {int}:
                 return list(map(str, values))
         return [self.of(row) for row in rows]
 
@@ -138,7 +141,8 @@ def _name_part(token: str, columns: set[str]) -> Part:
             raise BadValue(f"'{text}' is not a name: a letter, then letters, digits, '_', '-' or '.'")
         return text
 
-    return Part("name", name)
+    whole = _PLACEHOLDER.fullmatch(token)
+    return Part("name", name, whole[1] if whole else "")
 
 
 def _bare_parts(text: str, match: re.Match[str], columns: set[str]) -> list[str | Part]:

@@ -8,6 +8,7 @@ after a letter or digit (`Day's_range`) does not open a quotation.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from fishweir.algebra.nodes import Operator
 from fishweir.algebra.values import COMPARE, to_number
@@ -36,6 +37,11 @@ def unquote(token: str) -> str:
     return inner.replace(quote * 2, quote) if quote in inner else inner
 
 
+def plain(literal: str) -> str:
+    """The text of a quoted or bare word."""
+    return unquote(literal) if literal[0] in OPENING_QUOTES else str(literal)
+
+
 def quote(text: str, mark: str = "'") -> str:
     """The text as a quotation, for use in any statement."""
     return f"{mark}{text.replace(mark, mark * 2)}{mark}"
@@ -43,6 +49,10 @@ def quote(text: str, mark: str = "'") -> str:
 
 def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
+
+
+def are_names(texts: Iterable[str]) -> bool:
+    return all(map(_NAME.fullmatch, texts))
 
 
 def to_operator(token: str) -> Operator:

@@ -15,7 +15,7 @@ from lark import Token, Transformer, v_args
 from fishweir.algebra.distinct import Distinct
 from fishweir.algebra.nodes import Action, Constant, Schedule, Step
 from fishweir.algebra.preferences import Preference, Score, ValueCondition
-from fishweir.languages.lexical import OPENING_QUOTES, to_constant, to_operator, unquote
+from fishweir.languages.lexical import OPENING_QUOTES, plain, to_constant, to_operator, unquote
 from fishweir.languages.statement_text import Rejected
 from fishweir.languages.times import BadTime, Moment, parse_interval, parse_time
 from fishweir.records import dataclass
@@ -174,11 +174,6 @@ def _path(key: Token) -> tuple[Step, ...]:
     steps = [Step(name.rpartition(":")[2]) for name in inner]
     is_attribute = last.startswith("@")
     return (*steps, Step(last.lstrip("@").rpartition(":")[2], "attribute" if is_attribute else "child"))
-
-
-def plain(word: Token) -> str:
-    """A quoted or bare word as plain text."""
-    return unquote(word) if word[0] in OPENING_QUOTES else str(word)
 
 
 def _joined(words: tuple[Token, ...]) -> str:

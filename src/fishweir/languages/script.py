@@ -12,15 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from importlib import import_module
 
-from fishweir.algebra.feeds import CreateFeed, FeedQuery, Subscribe
+from fishweir.algebra.feeds import CreateFeed, FeedQuery
 from fishweir.algebra.nodes import CreateStream, DropQueries, DropQuery, Statement
-from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries
 from fishweir.languages.lexical import GAP, NAME, OPENING_QUOTES, QUOTED, unquote
 from fishweir.languages.parsed import AnyParsed, ParsedQuery, all_items, split_distinct, to_statement
-from fishweir.languages.series import SeriesReader
+from fishweir.languages.series import Series, SeriesReader
 from fishweir.languages.skeleton import SkeletonCache
 from fishweir.languages.statement_text import Rejected, ScriptPieces, StatementText
-from fishweir.languages.subscriptions import SHARED
+from fishweir.languages.subscriptions import SHARED, AnySubscription
 from fishweir.records import dataclass
 
 FEWEST_PATHS = 63
@@ -177,7 +176,7 @@ def _feed_statement(piece: StatementText, context: Context) -> Statement:
     from fishweir.languages.roses import language as roses
 
     statement = _placed(piece, lambda: roses.parse_statement(piece, context.line, context.now))
-    if isinstance(statement, Subscribe):
+    if isinstance(statement, AnySubscription):
         parse = roses.parse_statement
         SHARED.keep(statement, context.now, lambda text, now: parse(StatementText(text, 0, len(text)), 1, now))
     return statement
@@ -207,13 +206,11 @@ def parse_script(text: str, now: float | None = None, cache: SkeletonCache | Non
     return [statement for piece in ScriptPieces(text) for statement in reader.read(piece)]
 
 
-def parse_for_storage(
-    text: str, now: float, cache: SkeletonCache | None = None
-) -> list[Statement | UniformQueries | MixedQueries]:
-    """The same as `parse_script`, but many queries that differ only in names and constants are read together
+def parse_for_storage(text: str, now: float, cache: SkeletonCache | None = None) -> list[Statement | Series]:
+    """The same as `parse_script`, but many statements that differ only in names and constants are read together
     (series.py), and queries that are a single path have it as a constant (algebra/path_queries.py)."""
     reader = _Reader(now, _CACHE if cache is None else cache, paths=text.count(";") >= FEWEST_PATHS)
-    found: list[Statement | UniformQueries | MixedQueries] = []
+    found: list[Statement | Series] = []
     pieces, series = ScriptPieces(text), SeriesReader(reader.cache)
     for piece in pieces:
         found += (some := reader.read(piece))
@@ -241,7 +238,7 @@ class _Reader:
         self.line += piece.script.count("\n", self.counted, piece.start)
         self.counted, line = piece.start, self.line
         scanned = self.scan(text, line, now) if self.scan else None
-        statement = scanned or SHARED.find(text, line) or self.cache.find(text, line, now)
+        statement = scanned or SHARED.find(text, line, now) or self.cache.find(text, line, now)
         if statement is not None:
             return (statement,)
         context = Context(line, now, self.cache)

@@ -1,9 +1,10 @@
 """Series: statements of a script that differ only in names and constants, read together.
 
-In: a script, and statements that were parsed one by one. Out: the queries behind them as columns
-(algebra/uniform_queries.py). Once many statements of one form (forms.py) have been parsed, the following ones are read
-with one search. Forms that alternate are read with one pattern for all of them. A series ends before the first
-statement that no pattern matches or that has an invalid constant. This statement is then parsed like any other.
+In: a script, and statements that were parsed one by one. Out: the queries or subscriptions behind them as columns
+(algebra/uniform_queries.py, algebra/action_columns.py). Once many statements of one form (forms.py) have been parsed,
+the following ones are read with one search. Forms that alternate are read with one pattern for all of them. A series
+ends before the first statement that no pattern matches or that has an invalid constant. This statement is then parsed
+like any other.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from dataclasses import replace
 from itertools import accumulate, islice, pairwise, takewhile
 from operator import attrgetter
 
-from fishweir.algebra.feeds import CreateFeed, to_query
+from fishweir.algebra.action_columns import ActionColumns, Subscriptions
+from fishweir.algebra.feeds import CreateFeed, Subscribe, to_query
 from fishweir.algebra.nodes import Action, Constant, CreateQuery, Statement
 from fishweir.algebra.uniform_queries import MixedQueries, UniformQueries
 from fishweir.languages.forms import Form, form_of, names_of
 from fishweir.languages.lexical import GAP
 from fishweir.languages.skeleton import SkeletonCache
 from fishweir.languages.statement_text import StatementText
+from fishweir.languages.subscriptions import all_like
 from fishweir.records import dataclass
 
 LEAST = 100
@@ -31,6 +34,7 @@ MOST = 20_000
 """The maximum number of statements that are read at once."""
 MOST_FORMS = 8
 """The maximum number of alternating forms."""
+Series = UniformQueries | MixedQueries | Subscriptions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,14 +42,14 @@ class _Known:
     """A form, and the first of its statements."""
 
     form: Form
-    first: CreateQuery
+    first: CreateQuery | Subscribe
     groups: int
     """The number of groups of its pattern, with the whole statement."""
 
     @property
     def may_alternate(self) -> bool:
         """Whether its queries can be bound before others that precede them: they have nothing that others read."""
-        return not self.first.published and not self.first.actions
+        return isinstance(self.first, CreateQuery) and not self.first.published and not self.first.actions
 
 
 class SeriesReader:
@@ -62,10 +66,9 @@ class SeriesReader:
         self._patterns: dict[tuple[_Known, ...], re.Pattern[str]] = {}
         self._was_short, self._pause, self._next_pause = False, 0, LEAST
 
-    def behind(
-        self, piece: StatementText, statement: Statement, end: int
-    ) -> Iterator[tuple[UniformQueries | MixedQueries, int]]:
-        """The queries that follow a statement, which ends at an offset: in chunks, each with the offset of its end."""
+    def behind(self, piece: StatementText, statement: Statement, end: int) -> Iterator[tuple[Series, int]]:
+        """The queries or subscriptions that follow a statement, which ends at an offset: in chunks, each with the
+        offset of its end."""
         known = self._form(piece.text, statement)
         if known is None or not self._is_promising(known):
             return
@@ -84,19 +87,21 @@ class SeriesReader:
 
     def _form(self, text: str, statement: Statement) -> _Known | None:
         """The form of a statement, if enough statements like it have been parsed."""
-        if not isinstance(statement, (CreateQuery, CreateFeed)) or (
+        if not isinstance(statement, (CreateQuery, CreateFeed, Subscribe)) or (
             isinstance(statement, CreateFeed) and statement.replace
         ):
             return None
-        query = to_query(statement) if isinstance(statement, CreateFeed) else statement
-        shape = statement.query if isinstance(statement, CreateFeed) else query.shape
-        key = id(shape), tuple(action.name for action in query.actions), query.schedule, query.name is None
+        first = to_query(statement) if isinstance(statement, CreateFeed) else statement
+        like: object = statement.query if isinstance(statement, CreateFeed) else statement
+        if isinstance(like, CreateQuery):
+            like = like.shape
+        key = _key(first, like)
         if key not in self._known:
-            self._parsed[key] = shape, self._parsed.get(key, (shape, 0))[1] + 1
+            self._parsed[key] = like, self._parsed.get(key, (like, 0))[1] + 1
             if self._parsed[key][1] < LEAST:
                 return None
-            form = form_of(shape, text, self._cache)
-            self._known[key] = None if form is None else _Known(form, query, 1 + re.compile(form.pattern).groups)
+            form = form_of(like, text, self._cache)
+            self._known[key] = None if form is None else _Known(form, first, 1 + re.compile(form.pattern).groups)
         return self._known[key]
 
     def _is_promising(self, known: _Known) -> bool:
@@ -118,6 +123,13 @@ class SeriesReader:
         return self._patterns[self._expected]
 
 
+def _key(first: CreateQuery | Subscribe, shape: object) -> tuple[object, ...]:
+    """What statements of one form have in common."""
+    if isinstance(first, Subscribe):
+        return first.feed, first.action.name, first.stylesheet, first.schedule.start, first.schedule.expire
+    return id(shape), tuple(action.name for action in first.actions), first.schedule, first.name is None
+
+
 class _Chunk:
     """The statements at a position of a script that have one of some forms."""
 
@@ -135,7 +147,7 @@ class _Chunk:
             if places:
                 columns = list(zip(*[groups[place][first - 1 : behind - 1] for place in places], strict=True))
                 names, constants = names_of(known.form, columns), known.form.constants(columns)
-                actions = known.form.actions(known.first.actions, columns)
+                actions = known.form.actions(_actions(known.first), columns)
                 self._parts.append(_Part(known.first, places, names, columns[0], constants, actions))
             first = behind
         self.size = min([len(found), *(part.valid for part in self._parts)])
@@ -147,24 +159,29 @@ class _Chunk:
         breaks = [self.script.count("\n", *between) for between in pairwise([counted, *self.starts])]
         return list(accumulate(breaks, initial=line))[1:]
 
-    def queries(self, lines: Sequence[int]) -> UniformQueries | MixedQueries:
+    def queries(self, lines: Sequence[int]) -> Series:
         parts = [(part, part.until(self.size)) for part in self._parts]
         some = [(part.places[:size], part.queries(size, lines)) for part, size in parts if size]
         if len(some) == 1:
             return some[0][1]
-        return MixedQueries([queries for _, queries in some], [place for places, _ in some for place in places])
+        queries = [part for _, part in some if isinstance(part, UniformQueries)]
+        return MixedQueries(queries, [place for places, _ in some for place in places])
+
+
+def _actions(first: CreateQuery | Subscribe) -> tuple[Action, ...]:
+    return first.actions if isinstance(first, CreateQuery) else (first.action,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
     """The statements of one form: their places in the chunk, and their columns up to the first invalid value."""
 
-    first: CreateQuery
+    first: CreateQuery | Subscribe
     places: Sequence[int]
     names: Sequence[str | None]
     texts: Sequence[str]
     constants: Sequence[tuple[Constant, ...]]
-    actions: Sequence[tuple[Action, ...]]
+    actions: Sequence[ActionColumns]
 
     @property
     def valid(self) -> int:
@@ -176,11 +193,13 @@ class _Part:
         """The number of statements before a place."""
         return bisect_left(self.places, place)
 
-    def queries(self, size: int, lines: Sequence[int]) -> UniformQueries:
+    def queries(self, size: int, lines: Sequence[int]) -> UniformQueries | Subscriptions:
         names, texts, constants = self.names[:size], self.texts[:size], self.constants[:size]
         own = [lines[place] for place in self.places[:size]]
-        actions = self.actions[:size]
+        actions = [column.at(range(size)) for column in self.actions]
+        if isinstance(self.first, Subscribe):
+            return all_like(self.first, texts, own, constants, actions)
         first = replace(self.first, name=names[0], text=texts[0], constants=constants[0], line=own[0])
         if actions:
-            first = replace(first, actions=actions[0])
+            first = replace(first, actions=tuple([column.one(0) for column in actions]))
         return UniformQueries(first, names, texts, constants, own, actions)

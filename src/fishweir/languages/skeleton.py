@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from fishweir.languages.arguments import MARK, Arguments, argument_by_trial, wit
 from fishweir.languages.lexical import COMMENT, NAME, OPENING_QUOTES, QUOTED, TEXT, to_constant, unquote
 from fishweir.languages.parsed import AnyParsed, AnyPlace
 from fishweir.languages.roses.literals import READERS, to_amount
+from fishweir.languages.schedule import Clauses
 from fishweir.languages.statement_text import Rejected
 from fishweir.languages.times import BadTime, parse_window
 from fishweir.records import dataclass
@@ -91,7 +92,7 @@ class _Fixed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Interval:
+class Interval:
     """Reads the amount of an interval whose unit is part of the skeleton, or a quoted interval."""
 
     unit: float
@@ -213,6 +214,19 @@ class SkeletonCache:
             return None
         return Slots(split, family.slots, family.structural, family.arguments)
 
+    def clauses(self, text: str) -> Clauses | None:
+        """The clauses of a statement as a full parse would return them, but for their positions; None if a full parse
+        is needed."""
+        found = self.slots(text)
+        if found is None or self._words is not keywords():
+            return None
+        literals = found.split.literals
+        template = self._families[found.split.skeleton].templates.get(tuple([literals[i] for i in found.structural]))
+        if template is None:
+            return None
+        clauses, publish = template.query.clauses, found.split.name if found.split.skeleton[0] == "publish" else None
+        return replace(clauses, publish=publish, actions=with_arguments(clauses.actions, found.arguments, literals))
+
     def keep(self, text: str, query: AnyParsed, parse: Callable[[str], AnyParsed] | None = None) -> None:
         """Caches a full parse; positions of the query's constants are relative to the start of the text. With `parse`,
         which parses another text of the same form, arguments of actions are found."""
@@ -293,7 +307,7 @@ def _schedule(query: AnyParsed, now: float) -> Schedule | None:
 
 def _reader(place: AnyPlace) -> Reader:
     if place.kind in ("interval", "span"):
-        return (_Interval if place.kind == "interval" else _Span)(place.unit)
+        return (Interval if place.kind == "interval" else _Span)(place.unit)
     return _READERS[place.kind]
 
 

@@ -117,9 +117,11 @@ def test_results_are_read_in_each_way(tmp_path: Path) -> None:
 def test_registration(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     sizes = {"registration": registration.Sizes(queries=40, among=60, rounds=1)}
     outcome = run(registration.PART, tmp_path, Setting(session=spark, sizes=sizes), Console(quiet=True))
-    kinds = len(registration.LANGUAGES) + len(registration.OTHERS) + 2
-    assert len([figure for figure in outcome.figures if figure.per_second]) == 4 * kinds + 1
+    kinds = len(registration.LANGUAGES) + len(registration.OTHERS) + len(registration.PATHS)
+    rates = 4 * kinds + 3 * len(registration.SUBSCRIPTIONS) + 1
+    assert len([figure for figure in outcome.figures if figure.per_second]) == rates
     assert {"XSCL, NOT FOLLOWED BY", "SQL, published", "alternating forms"} <= {f.measured for f in outcome.figures}
+    assert {"distinct paths, an address each", "subscriptions"} <= {f.measured for f in outcome.figures}
     assert {f.by: f.megabytes > 0 for f in outcome.figures if f.megabytes is not None}["driver"]
     assert max(f.seconds for f in outcome.figures if f.seconds is not None) > 0
 

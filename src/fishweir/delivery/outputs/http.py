@@ -14,7 +14,7 @@ import re
 import time
 from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
-from functools import cache
+from functools import cache, lru_cache
 from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 PATIENCE, LONGEST = 10.0, 30.0
 """Seconds for connecting and for each step of sending and responding; and for a whole request."""
+_SPACE = re.compile(r"\s")
+_ORIGIN = re.compile(r"https?://[^/?#\s]*", re.IGNORECASE)
 
 
 class Http(NotRewindable):
@@ -122,25 +124,33 @@ def client(guard: Guard) -> httpx.Client:
 def check_url(url: str) -> None:
     """Raises BadArgument if a URL can never accept a POST."""
     shown = without_secrets(url)
-    try:
-        parts = urlsplit(shown)
-        port_is_good = parts.port is None or 0 < parts.port < 65536
-    except ValueError:
-        raise BadArgument(url, f"'{url}' is not an HTTP URL") from None
-    if (
-        parts.scheme.lower() not in ("http", "https")
-        or not parts.hostname
-        or not port_is_good
-        or re.search(r"\s", shown)
-    ):
+    host, has_password = _host(_origin(shown))
+    if not host or _SPACE.search(shown):
         raise BadArgument(url, f"'{url}' is not an HTTP URL")
-    if parts.password is not None and "{secret" not in url:
+    if has_password and "{secret" not in url:
         raise BadArgument(url, "the URL contains a password; use {secret NAME} instead")
 
 
 def host_of(url: str) -> str:
-    parts = urlsplit(without_secrets(url))
-    return f"{parts.hostname}:{parts.port or {'https': 443}.get(parts.scheme, 80)}"
+    return _host(_origin(without_secrets(url)))[0]
+
+
+def _origin(url: str) -> str:
+    """The URL up to its path: most users of a service have URLs that differ only in the path."""
+    found = _ORIGIN.match(url)
+    return found[0] if found else url
+
+
+@lru_cache(maxsize=1_000)
+def _host(url: str) -> tuple[str, bool]:
+    """The host and port of an HTTP URL, or an empty text if it has none; and whether it contains a password."""
+    try:
+        parts = urlsplit(url)
+        port = {"http": 80, "https": 443}.get(parts.scheme) if parts.port is None else parts.port
+    except ValueError:
+        return "", False
+    is_good = parts.scheme in ("http", "https") and parts.hostname and port
+    return f"{parts.hostname}:{port}" if is_good else "", parts.password is not None
 
 
 def _seconds(after: str | None) -> float | None:

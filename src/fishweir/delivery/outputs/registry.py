@@ -13,10 +13,12 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from fishweir.algebra.action_columns import ActionColumns, to_columns
 from fishweir.algebra.nodes import Action
 from fishweir.delivery.options import BadArgument, Options, split_options, with_secrets
+from fishweir.delivery.outputs.append import each_folder_once
 from fishweir.delivery.outputs.call import Call
 from fishweir.delivery.payload import OpenOutput
 from fishweir.errors import QueryError
@@ -59,6 +61,16 @@ def _refusal(factory: Factory, count: int) -> str | None:
     return None
 
 
+class _Checks(NamedTuple):
+    """A factory with its further attributes, which may be missing."""
+
+    factory: Factory
+    check: Callable[[tuple[str, ...]], None] | None
+    resolved: Callable[[tuple[str, ...], Path], tuple[str, ...]] | None
+    place: Callable[[tuple[str, ...]], tuple[str, str]] | None
+    own: bool
+
+
 class Outputs:
     def __init__(self, guard: Guard | None = None) -> None:
         self._own: dict[str, Factory] = {}
@@ -90,25 +102,39 @@ class Outputs:
 
     def resolved(self, action: Action, base: Path) -> Action:
         """The action as it is stored. Raises BadArgument or QueryError if it could never be opened."""
-        factory = self._factory(action)
-        own, options = split_options(action.arguments)
-        if options.secret is not None and action.name in BUILT_IN and not hasattr(factory, "secret"):
-            raise BadArgument("secret", f"{action.name} does not sign deliveries: 'secret NAME' is for http")
-        if (reason := _refusal(factory, len(own))) is not None:
-            raise BadArgument(action.name, f"{action.name} does not take {own}: {reason}")
-        if hasattr(factory, "check"):
-            factory.check(own)
-        if hasattr(factory, "resolved"):
-            whole = factory.resolved(own, base)
-            action = Action(action.name, (*whole, *action.arguments[len(own) :]))
-            own = whole
-        address, host = factory.place(own) if hasattr(factory, "place") else ("", "")
-        self._guard(action.name, own, host, base)
-        return Action(action.name, action.arguments, address, host, getattr(factory, "own", False))
+        return self.all_resolved(to_columns([action]), base).one(0)
+
+    def all_resolved(self, actions: ActionColumns, base: Path) -> ActionColumns:
+        """The same for many actions. Equal ones are checked once."""
+        given = list(zip(actions.names, actions.arguments, strict=True))
+        checks = {name: self._checks(name) for name in dict.fromkeys(actions.names)}
+        with each_folder_once():
+            known = {one: self._resolved(checks[one[0]], *one, base) for one in dict.fromkeys(given)}
+        arguments, addresses, hosts = zip(*[known[one] for one in given], strict=True)
+        return ActionColumns(actions.names, arguments, addresses, hosts, [checks[name].own for name in actions.names])
+
+    def _resolved(
+        self, checks: _Checks, name: str, arguments: tuple[str, ...], base: Path
+    ) -> tuple[tuple[str, ...], str, str]:
+        """The arguments of an action as they are stored, and its address and host."""
+        own, options = split_options(arguments)
+        if options.secret is not None and name in BUILT_IN and not hasattr(checks.factory, "secret"):
+            raise BadArgument("secret", f"{name} does not sign deliveries: 'secret NAME' is for http")
+        if (reason := _refusal(checks.factory, len(own))) is not None:
+            raise BadArgument(name, f"{name} does not take {own}: {reason}")
+        if checks.check is not None:
+            checks.check(own)
+        if checks.resolved is not None:
+            whole = checks.resolved(own, base)
+            arguments, own = (*whole, *arguments[len(own) :]), whole
+        address, host = ("", "") if checks.place is None else checks.place(own)
+        if self.guard.on:
+            self._guard(name, own, host, base)
+        return arguments, address, host
 
     def _guard(self, name: str, arguments: Sequence[str], host: str, base: Path) -> None:
-        """Rejects functions, and all targets other than public hosts and allowed files, if the guard is on."""
-        if not self.guard.on or name in self._own or not arguments:
+        """Rejects functions, and all targets other than public hosts and allowed files."""
+        if name in self._own or not arguments:
             return
         if name == "call":
             raise BadArgument(name, "the guard is on: functions cannot be called")
@@ -119,11 +145,13 @@ class Outputs:
         except GuardError as error:
             raise BadArgument(arguments[0], str(error)) from None
 
-    def _factory(self, action: Action) -> Factory:
+    def _checks(self, name: str) -> _Checks:
         try:
-            return self.factory(action.name)
+            factory = self.factory(name)
         except QueryError as error:
-            raise BadArgument(action.name, error.reason) from None
+            raise BadArgument(name, error.reason) from None
+        check, resolved, place = (getattr(factory, method, None) for method in ("check", "resolved", "place"))
+        return _Checks(factory, check, resolved, place, getattr(factory, "own", False))
 
     def is_together(self, name: str) -> bool:
         """Whether many deliveries of an output are sent together."""

@@ -26,7 +26,7 @@ from fishweir.algebra.feeds import (
 from fishweir.algebra.formula import And, Atom, Formula, Not, Or, Part, RelativePath, atoms_of, with_atoms
 from fishweir.algebra.nodes import MIRRORED, Operator, SideWindow, Slot, Step
 from fishweir.algebra.operators import Condition, condition_written
-from fishweir.languages.lexical import to_operator
+from fishweir.languages.lexical import plain, to_operator
 from fishweir.languages.roses.literals import KINDS, Constants, Kind, LiteralPlace, Parsed, to_seconds
 from fishweir.languages.roses.syntax import (
     AtomSyntax,
@@ -43,7 +43,7 @@ from fishweir.languages.roses.syntax import (
     WindowSyntax,
     start_of,
 )
-from fishweir.languages.schedule import Clauses, plain
+from fishweir.languages.schedule import Clauses
 from fishweir.languages.statement_text import Rejected
 from fishweir.languages.times import UNITS, BadTime, parse_interval
 

@@ -14,7 +14,8 @@ from fishweir.algebra.nodes import StreamDefinition
 from fishweir.algebra.simple_paths import parse_path
 from fishweir.errors import QueryError
 from fishweir.languages.grammar import Grammar
-from fishweir.languages.schedule import ScheduleTransformer, plain
+from fishweir.languages.lexical import plain
+from fishweir.languages.schedule import ScheduleTransformer
 from fishweir.languages.statement_text import Rejected, StatementText
 
 _ALIASES = {

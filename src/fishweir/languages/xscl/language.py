@@ -14,9 +14,9 @@ from lark import Token, v_args
 
 from fishweir.languages.connectives import CONNECTIVES, AndSyntax, NotSyntax, OrSyntax, combined
 from fishweir.languages.grammar import Grammar
-from fishweir.languages.lexical import unquote
+from fishweir.languages.lexical import plain, unquote
 from fishweir.languages.parsed import ConstantPlace, LiteralKind, ParsedQuery
-from fishweir.languages.schedule import ScheduleTransformer, plain
+from fishweir.languages.schedule import ScheduleTransformer
 from fishweir.languages.statement_text import Rejected, StatementText
 from fishweir.languages.times import UNITS, BadTime, parse_window
 from fishweir.languages.xscl.binding import bind_selection

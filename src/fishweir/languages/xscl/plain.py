@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 from fishweir.algebra.nodes import Constant, CreateQuery, Source
 from fishweir.algebra.path_queries import path_shape, paths_over
-from fishweir.languages.forms import Columns, Form
+from fishweir.languages.forms import Columns, Form, literals_pattern
 from fishweir.languages.lexical import NAME, NUMBER, OPERATOR, QUOTED, to_constant, to_operator, unquote
 from fishweir.languages.parsed import ConstantPlace, ParsedQuery
 from fishweir.languages.schedule import Clauses
+from fishweir.languages.skeleton import SkeletonCache, Slots, SplitStatement
 from fishweir.languages.statement_text import Rejected, StatementText
 
 _TAG = r"[^\W\d](?:[\w.]|-(?![->]))*+(?!:)"
@@ -36,7 +37,9 @@ _QUERY = re.compile(
 """Attributes occur only at the end, without predicates."""
 _COMPARED = re.compile(rf"({OPERATOR}) *+(?:({QUOTED})|({NUMBER}))")
 _NAMED = re.compile(_NAMED_AS, re.IGNORECASE)
+_ONLY_PATH = re.compile(_PATH)
 _NO_CLAUSES = Clauses()
+_CACHE = SkeletonCache(1_000)
 
 
 class Scanned(NamedTuple):
@@ -113,19 +116,39 @@ def to_path_query(found: Scanned, name: str, text: str, line: int, now: float) -
 
 
 def path_form(text: str) -> Form | None:
-    """The form of statements like a scanned one: with any path over the same source, and with the same clauses."""
+    """The form of statements like a scanned one: with any path over the same source, and with the same clauses but for
+    the arguments of actions."""
     head = _NAMED.match(text)
     query = _QUERY.match(text, head.end()) if head else None
-    if query is None:
+    slots = clause_slots(text, query.end()) if query else None
+    behind = literals_pattern(slots.split, slots.structural, 3) if slots else None
+    if query is None or slots is None or behind is None:
         return None
-    fixed, clauses = re.escape(query[1]), re.escape(text[query.end() :])
-    return Form(rf"(?i:{_NAMED_AS}){fixed}({_PATH}){clauses}", 1, _all_constants)
+    clauses, groups = behind
+    arguments = tuple((groups[at], number, place) for at, number, place in slots.arguments)
+    pattern = rf"(?i:{_NAMED_AS}){re.escape(query[1])}({_PATH}){clauses}"
+    return Form(pattern, 1, _all_constants, arguments=arguments)
+
+
+def clause_slots(text: str, at: int) -> Slots | None:
+    """The clauses that begin at an offset of a text, as the skeleton cache splits them; None if they are wrong."""
+    found = _CACHE.slots(f"s{text[at:]}") if _clauses(text[at:]) else None
+    if found is None:
+        return None
+    kind, kinds, between, *others = found.split.skeleton
+    skeleton = (kind, kinds, str(between)[1:], *others)
+    return found._replace(split=SplitStatement(None, at, skeleton, found.split.literals))
 
 
 def _all_constants(columns: Columns) -> list[tuple[Constant, ...]]:
     """The constants of statements, up to the first whose path cannot be one."""
     found = [_path_constants(path) for path in columns[2]]
     return found[: found.index(None)] if None in found else found  # type: ignore[return-value]
+
+
+def path_constants(path: str) -> tuple[Constant, ...] | None:
+    """The constants of a query that is this path; None if it cannot be a constant."""
+    return _path_constants(path) if _ONLY_PATH.fullmatch(path) else None
 
 
 def _path_constants(path: str) -> tuple[Constant, ...] | None:
@@ -145,11 +168,19 @@ def _path_constants(path: str) -> tuple[Constant, ...] | None:
 
 @lru_cache(maxsize=1_000)
 def _clauses(text: str) -> Clauses | None:
-    """The clauses after a path; None if they are wrong, or if one of their errors would need its position."""
-    from fishweir.languages.xscl.language import GRAMMAR
+    """The clauses after a path; None if they are wrong, or if one of their errors would need its position. They are
+    parsed once for all arguments of actions, as the clauses of all documents of a stream."""
+    from fishweir.languages.xscl.language import parse_query
 
-    try:
-        clauses: Clauses = GRAMMAR.parse(StatementText(f"s{text}", 0, len(text) + 1)).clauses
-    except Rejected:
-        return None
+    def parse(text: str) -> ParsedQuery:
+        return parse_query(StatementText(text, 0, len(text)))
+
+    clauses = _CACHE.clauses(f"s{text}")
+    if clauses is None:
+        try:
+            parsed = parse(f"s{text}")
+        except Rejected:
+            return None
+        _CACHE.keep(f"s{text}", parsed, parse)
+        clauses = parsed.clauses
     return clauses if clauses == replace(clauses, expire_at=0, preference_at=0, distinct_at=0) else None

@@ -1,4 +1,4 @@
-"""The queries of part `registration`: queries of one shape in each language, and distinct paths."""
+"""The statements of part `registration`: queries of one shape in each language, distinct paths, and subscriptions."""
 
 from __future__ import annotations
 
@@ -61,9 +61,35 @@ OTHERS: tuple[tuple[str, str, Callable[[int], dict[str, Any]]], ...] = (
         "create query $name as select x from R where x > $a do mail '$name@example.org'",
         lambda i: {"a": i},
     ),
+    (
+        "SQL, a web address each",
+        "create query $name as select x from R where x > $a do http 'https://example.org/users/$name'",
+        lambda i: {"a": i},
+    ),
+    (
+        "SQL, two addresses each, hourly",
+        "create query $name as select x from R where x > $a do mail '$name@example.org' do mail '$name@example.com' "
+        "every 1 hour",
+        lambda i: {"a": i},
+    ),
+    (
+        "XSCL, an address each",
+        "create query $name as S/a/b[c = $a]/d do mail '$name@example.org'",
+        lambda i: {"a": f"c{i}"},
+    ),
     ("SQL, published", "select x from R where x > $a publish $name", lambda i: {"a": i}),
 )
 """Queries that store more than a row each: where their results go, or a stream of their own that others may read."""
+FEED = "create feed items from news as $n where $n[title contains 'weir']"
+SUBSCRIPTIONS = (
+    ("subscriptions", "subscribe to items output mail '$name@example.org'"),
+    ("subscriptions, hourly", "subscribe to items output mail '$name@example.org' every 1 hour"),
+)
+PATHS = (
+    ("distinct paths", "create query $name as S$path"),
+    ("distinct paths, an address each", "create query $name as S$path do mail '$name@example.org'"),
+    ("distinct paths with predicates", "create query $name as S$path"),
+)
 ALTERNATING = ("SQL, ranges", "XSCL, a path", "SQL, two words", "XQuery")
 """The forms of a script whose statements alternate."""
 

@@ -2,7 +2,8 @@
 
 Rates are in processor time, in a process that has registered before, including writing the segments. Each language
 registers the same number of queries by `register_many` and by one script; one more script alternates between forms.
-The drawn paths are distinct. One more query among many is timed from the call that registers it until its action has
+The drawn paths are distinct. Addresses are new in each registration. Subscriptions are registered in the same two ways
+and ended by one script. One more query among many is timed from the call that registers it until its action has
 been called with a document that was published right after it, through the job on Spark. Then the private memory of all
 processes is read.
 """
@@ -23,10 +24,21 @@ from fishweir.delivery.payload import NotRewindable, Payload
 from fishweir.engine.weir import Weir
 from fishweir.papers.experiment.figures import Target
 from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, home_folder, running
-from fishweir.papers.way.registered import ALTERNATING, LANGUAGES, OTHERS, SETUP, distinct_paths
+from fishweir.papers.way.registered import (
+    ALTERNATING,
+    FEED,
+    LANGUAGES,
+    OTHERS,
+    PATHS,
+    SETUP,
+    SUBSCRIPTIONS,
+    distinct_paths,
+)
 from fishweir.papers.way.work import STREAM, TEXT
 
 WARM = 1_000
+LONG = ("SQL, two addresses each, hourly",)
+"""Each of these stores nine rows: itself, and a subscription, channel, target and timer for each address."""
 PATIENCE = 60.0
 """Seconds after which the call of an action is considered to have failed."""
 
@@ -63,21 +75,24 @@ def measure(setting: Setting) -> Measured:
         figures += rates(kind, template, [{"name": f"q{i}", **row(i)} for i in range(sizes.queries)])
     setting.say(f"alternating statements, {sizes.queries:,} queries")
     figures += alternating(sizes.queries)
-    for kind in ("paths", "paths with predicates"):
-        setting.say(f"{sizes.queries:,} distinct {kind}")
-        drawn = distinct_paths(sizes.queries, predicates=kind != "paths")
-        rows = [{"name": f"q{i}", "path": path} for i, path in enumerate(drawn)]
-        figures += rates(f"distinct {kind}", "create query $name as S$path", rows)
+    for kind, template in PATHS:
+        setting.say(f"{sizes.queries:,} {kind}")
+        drawn = distinct_paths(sizes.queries, predicates=kind.endswith("predicates"))
+        figures += rates(kind, template, [{"name": f"q{i}", "path": path} for i, path in enumerate(drawn)])
+    for kind, template in SUBSCRIPTIONS:
+        setting.say(f"{sizes.queries:,} {kind}")
+        figures += subscription_rates(kind, template, sizes.queries)
     figures += one_more(setting, sizes)
     return Measured(figures, targets(figures))
 
 
 def rates(name: str, template: str, rows: list[dict[str, Any]]) -> Iterator[Figure]:
     """Rates of `register_many` and of a script, and of dropping by name and by pattern."""
-    script = ";\n".join(rendered(template, row) for row in rows)
+    script = ";\n".join(rendered(template, {**row, "name": f"q{row['name']}"}) for row in rows)
     with home_folder() as folder, Weir(folder) as weir:
         weir.execute(SETUP)
         weir.register_many(template, [{**row, "name": f"w{row['name']}"} for row in rows[:WARM]])
+        before = len(weir.catalog.names())
         calls: list[tuple[str, Callable[[], Any]]] = [
             ("register_many", lambda: weir.register_many(template, rows)),
             ("drop_many", lambda: weir.drop_many([row["name"] for row in rows])),
@@ -85,12 +100,37 @@ def rates(name: str, template: str, rows: list[dict[str, Any]]) -> Iterator[Figu
             ("drop where name like", lambda: weir.execute("drop where name like 'q%'")),
         ]
         for by, call in calls:
-            gc.collect()
-            began = time.process_time()
-            call()
-            yield Figure(name, by, len(rows), len(rows) / (time.process_time() - began))
-            there = len(weir.catalog.names())
-            assert there == min(WARM, len(rows)) + (0 if "drop" in by else len(rows)), f"{by} of {name}: {there}"
+            yield timed(name, by, len(rows), call)
+            there = len(weir.catalog.names()) - before
+            assert there == (0 if "drop" in by else len(rows)), f"{by} of {name}: {there}"
+
+
+def subscription_rates(name: str, template: str, count: int) -> Iterator[Figure]:
+    """Rates of `register_many` and of a script, and of ending the subscriptions of the script one by one."""
+    rows, others, warm = ([{"name": f"{prefix}{i}"} for i in range(count)] for prefix in ("a", "b", "w"))
+    script = ";\n".join(rendered(template, row) for row in others)
+    ending = template.replace("subscribe to", "unsubscribe from").partition(" every ")[0]
+    endings = ";\n".join(rendered(ending, row) for row in others)
+    with home_folder() as folder, Weir(folder) as weir:
+        weir.execute(f"{SETUP};{FEED}")
+        weir.register_many(template, warm[:WARM])
+        there = len(weir.catalog.subscribers())
+        calls: list[tuple[str, int, Callable[[], Any]]] = [
+            ("register_many", count, lambda: weir.register_many(template, rows)),
+            ("script", count, lambda: weir.execute(script)),
+            ("unsubscribe", -count, lambda: weir.execute(endings)),
+        ]
+        for by, more, call in calls:
+            yield timed(name, by, count, call)
+            there += more
+            assert len(weir.catalog.subscribers()) == there, f"{by} of {name}"
+
+
+def timed(name: str, by: str, count: int, call: Callable[[], Any]) -> Figure:
+    gc.collect()
+    began = time.process_time()
+    call()
+    return Figure(name, by, count, count / (time.process_time() - began))
 
 
 def alternating(count: int) -> Iterator[Figure]:
@@ -101,11 +141,9 @@ def alternating(count: int) -> Iterator[Figure]:
     with home_folder() as folder, Weir(folder) as weir:
         weir.execute(SETUP)
         weir.execute(";".join(text.replace("query q", "query w", 1) for text in texts[:WARM]))
-        gc.collect()
-        began = time.process_time()
-        weir.execute(";\n".join(texts))
-        yield Figure("alternating forms", "script", count, count / (time.process_time() - began))
-        assert len(weir.catalog.names()) == count + min(WARM, count)
+        before, script = len(weir.catalog.names()), ";\n".join(texts)
+        yield timed("alternating forms", "script", count, lambda: weir.execute(script))
+        assert len(weir.catalog.names()) == count + before
 
 
 def rendered(template: str, row: dict[str, Any]) -> str:
@@ -175,7 +213,8 @@ def targets(figures: list[Figure]) -> list[Target]:
     found = []
     for figure in figures:
         if figure.per_second is not None:
-            least = 10_000 if figure.measured.startswith("distinct") and "drop" not in figure.by else 20_000
+            is_long = figure.measured.startswith("distinct") or figure.measured in LONG
+            least = 10_000 if is_long and "drop" not in figure.by else 1_000 if figure.by == "unsubscribe" else 20_000
             name = f"{figure.measured} by {figure.by}: {least:,} per second"
             found.append(Target(name, f"{figure.per_second:,.0f}", figure.per_second >= least))
         elif figure.seconds is not None and figure.measured.endswith("action") and figure.by == "longest":
