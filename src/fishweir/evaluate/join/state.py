@@ -73,6 +73,8 @@ class SideRows:
         return rows.take(np.flatnonzero((left > 0) | (counts == 0)))
 
     def sorted(self) -> SideRows:
+        if (self.keys[1:] >= self.keys[:-1]).all():
+            return self
         return self.take(np.argsort(self.keys, kind="stable"))
 
     @cached_property
@@ -105,8 +107,8 @@ def no_rows() -> SideRows:
 
 def concatenated_rows(parts: Sequence[SideRows], shifts: Sequence[int]) -> SideRows:
     """Merges several parts, with the documents of each moved by its shift."""
-    if not parts:
-        return no_rows()
+    if len(parts) < 2 and not any(shifts):
+        return parts[0] if parts else no_rows()
     found: dict[str, Any] = {name: np.concatenate([getattr(p, name) for p in parts]) for name in ("keys", "classes")}
     found["documents"] = np.concatenate([p.documents + shift for p, shift in zip(parts, shifts, strict=True)])
     for name in ("node", "value", "member"):
@@ -246,18 +248,18 @@ def build_run(
     versions: Versions,
     origins: Sequence[int] | Ints = (),
 ) -> Run:
-    """Builds the run of one batch. `variables` are those of all of these documents' sources, each with a flag: whether
-    its values are compared."""
+    """The run of one batch, with its rows as given. `variables` are those of all of these documents' sources, each with
+    a flag: whether its values are compared."""
     own = origin_of(streams, numbers)
     columns: list[Any] = [
         streams,
         numbers,
         times,
-        np.array(np.broadcast_to(since, len(numbers)), np.int64),
+        np.full(len(numbers), since, np.int64),
         arrivals,
         np.where(np.array(origins) < 0, own, origins) if len(origins) else own,
         *_cells(len(numbers), variables, witnesses),
-        rows.sorted(),
+        rows,
         versions,
     ]
     return Run(*columns)
@@ -313,10 +315,15 @@ def _joined(parts: list[Any], kind: Any) -> Any:
 
 
 def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hashes, needed: Needed) -> Run:
-    """Merges several runs, without documents, variables and rows that are no longer needed."""
+    """Merges several runs, whose rows need not be sorted, without documents, variables and rows that are no longer
+    needed."""
     wanted, compared = np.array(list(variables), np.uint64), np.array(list(variables.values()), np.bool_)
     lists = needed.listed(runs)
     parts = [_kept(run, wanted, classes, needed, own) for run, own in zip(runs, lists, strict=True)]
+    entries = [needed.versions(run) for run in runs]
+    if len(runs) == 1 and parts[0] is runs[0] and entries[0].all():
+        rows = runs[0].rows.sorted()
+        return runs[0] if rows is runs[0].rows else replace(runs[0], rows=rows)
     shifts = np.append(0, np.cumsum([len(part) for part in parts]))[:-1].tolist()
     cells = np.concatenate([np.diff(part.cells) for part in parts])
     lengths = np.concatenate([np.diff(part.node_starts) for part in parts])
@@ -324,9 +331,6 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("streams", "numbers", "times", "since", "arrivals", "origins", "values", "nodes")
     }
-    entries = [needed.versions(run) for run in runs]
-    if len(runs) == 1 and parts[0] is runs[0] and entries[0].all():
-        return runs[0]
     versions = Versions(
         *(
             np.concatenate([getattr(run.versions, f.name)[own] for run, own in zip(runs, entries, strict=True)])
