@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Batch, Stage, State
+from fishweir.evaluate.join.hashes import Hashes
 from fishweir.evaluate.join.operators import JoinOperator, ProbeOrder, RowSide, Waits
 from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.ranks import arrival_blocks, oldest_of_newest
-from fishweir.evaluate.join.state import Hashes, Run, Versions, build_run, concatenated_rows, merge_runs, no_versions
+from fishweir.evaluate.join.state import Run, Versions, build_run, concatenated_rows, merge_runs, no_versions
 from fishweir.evaluate.join.superseded import are_among, needed_versions
 from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.results import ResultRows

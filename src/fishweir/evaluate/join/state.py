@@ -19,19 +19,12 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.group import origin_of
+from fishweir.evaluate.join.hashes import Hashes, combine, hash_order
 from fishweir.evaluate.join.rows.row_kernels import are_all_among, take_lists
 from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
-Hashes = NDArray[np.uint64]
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FEW_CLASSES = 4
-
-
-def combine(key: int | Hashes, hashes: Hashes) -> Hashes:
-    """One number for (variable, value)."""
-    mixed = (hashes ^ np.asarray(key, np.uint64)) * GOLDEN
-    return mixed ^ (mixed >> np.uint64(29))
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,7 @@ class SideRows:
     def sorted(self) -> SideRows:
         if (self.keys[1:] >= self.keys[:-1]).all():
             return self
-        return self.take(np.argsort(self.keys, kind="stable"))
+        return self.take(hash_order(self.keys))
 
     @cached_property
     def _by_class(self) -> tuple[dict[int, int], Ints, Ints]:
@@ -325,8 +318,6 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
         rows = runs[0].rows.sorted()
         return runs[0] if rows is runs[0].rows else replace(runs[0], rows=rows)
     shifts = np.append(0, np.cumsum([len(part) for part in parts]))[:-1].tolist()
-    cells = np.concatenate([np.diff(part.cells) for part in parts])
-    lengths = np.concatenate([np.diff(part.node_starts) for part in parts])
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("streams", "numbers", "times", "since", "arrivals", "origins", "values", "nodes")
@@ -340,8 +331,8 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
     merged = Run(
         **columns,
         variables=wanted,
-        cells=np.append(0, np.cumsum(cells)).astype(np.int64),
-        node_starts=np.append(0, np.cumsum(lengths)).astype(np.int64),
+        cells=_one_after_another([part.cells for part in parts]),
+        node_starts=_one_after_another([part.node_starts for part in parts]),
         keys=np.empty(0, np.uint64),
         documents=np.empty(0, np.int64),
         rows=concatenated_rows([part.rows for part in parts], shifts).sorted(),
@@ -349,6 +340,7 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
     )
     if not len(wanted):
         return merged
+    cells = np.diff(merged.cells)
     owner = np.repeat(np.arange(len(cells)), cells)
     valued = compared[owner % len(wanted)]
     keys = combine(wanted[owner % len(wanted)], merged.values)[valued]

@@ -127,7 +127,7 @@ class SourcePlan:
             return witnesses.counters()
         tables = witnesses.values()
         inside = [len(t) if t.single else len(np.unique(t.documents)) for t in tables]
-        counts = to_counts(column_keys(tuple(witnesses)), [len(t) for t in tables], inside)
+        counts = to_counts(column_keys(tuple(witnesses)), list(map(len, tables)), inside)
         return StreamCounters(documents, 0, 0, len(self.paths), counts)
 
 
