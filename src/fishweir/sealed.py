@@ -62,14 +62,14 @@ def reading(path: Path, to_do: str = TO_DO) -> Iterator[None]:
 
 
 @contextmanager
-def writing(path: Path, temporary: Path | None = None) -> Iterator[None]:
+def writing(path: Path, temporary: Path | str | None = None) -> Iterator[None]:
     """Turns errors while a file is written into an error that names the file, and removes the temporary file."""
     try:
         yield
     except OSError as error:
         if temporary is not None:
             with suppress(OSError):
-                temporary.unlink()
+                os.unlink(temporary)
         if isinstance(error, CannotWrite):
             raise
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
