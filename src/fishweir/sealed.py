@@ -14,18 +14,20 @@ import mmap
 import os
 import struct
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from io import RawIOBase
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import xxhash
 
 from fishweir.errors import CannotWrite, HomeError
 
 logger = logging.getLogger("fishweir.home")
+
+T = TypeVar("T")
 
 TO_DO = "restore it from a backup; `fishweir check` lists other damage, `fishweir repair` rebuilds what can be rebuilt"
 OPENING, CONTENT, CLOSING = '{"xxh3": "', '", "content": ', "}\n"
@@ -60,19 +62,31 @@ def reading(path: Path, to_do: str = TO_DO) -> Iterator[None]:
 
 
 @contextmanager
-def writing(path: Path, temporary: Path | None = None) -> Iterator[None]:
+def writing(path: Path, temporary: Path | str | None = None) -> Iterator[None]:
     """Turns errors while a file is written into an error that names the file, and removes the temporary file."""
     try:
         yield
     except OSError as error:
         if temporary is not None:
             with suppress(OSError):
-                temporary.unlink()
+                os.unlink(temporary)
         if isinstance(error, CannotWrite):
             raise
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         to_do = "free some space; nothing is lost" if full else "grant the user of the job write permission to the home"
         raise CannotWrite(error.errno or 0, f"cannot write {path} ({error.strerror or error}): {to_do}") from error
+
+
+def in_folder(path: Path, write: Callable[[], T]) -> T:
+    """Writes a file whose folder may not exist yet. It mostly does, so it is not looked for first."""
+    try:
+        return write()
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            raise
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return write()
 
 
 def digest(data: bytes | memoryview) -> str:
@@ -93,7 +107,7 @@ def write_pieces(file: RawIOBase, pieces: Sequence[bytes | memoryview]) -> None:
     for first in range(0, len(pieces), PIECES):
         some = pieces[first : first + PIECES]
         written = os.writev(file.fileno(), some)
-        for piece in some:
+        for piece in some if written < sum(map(len, some)) else ():
             done = min(written, len(piece))
             written -= done
             write_all(file, memoryview(piece)[done:])
@@ -122,13 +136,13 @@ def verify(path: Path, seal: str, start: int = 0) -> Stamp:
     return now
 
 
-def stamp(path: Path) -> Stamp:
+def stamp(path: Path | str) -> Stamp:
     """Distinguishes a file from earlier files at the same path: data cached by stamp is read again after a change.
     Reading a mapped file that was truncated would crash the process."""
     try:
         now = os.stat(path)
     except OSError:
-        with reading(path):
+        with reading(Path(path)):
             raise
     return now.st_size, now.st_mtime_ns, now.st_ino
 
@@ -151,7 +165,10 @@ def read_verified(path: Path, seal: str) -> bytes:
 
 
 def _check_length(path: Path, seal: str, size: int) -> None:
-    length = int(seal.partition(":")[0])
+    check_size(path, int(seal.partition(":")[0]), size)
+
+
+def check_size(path: Path, length: int, size: int) -> None:
     if size != length:
         raise damaged(path, f"has {size:,} bytes instead of {length:,}")
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 from fishweir.errors import QueryError
 from fishweir.intake import documents_batch
+from fishweir.intake.sources.push import TOGETHER
 from tests.intake.support import stream
 
 XML = stream()
@@ -106,3 +109,36 @@ def test_a_table_with_an_unknown_column_is_refused() -> None:
 @pytest.mark.parametrize("items", [[], pa.table({"i": pa.array([], pa.int64())})])
 def test_no_items(items: Any) -> None:
     assert rows(items) == []
+
+
+def one_by_one(items: list[Any]) -> list[dict[str, Any]]:
+    return [row for item in items for row in rows([item])]
+
+
+def test_many_items_are_converted_as_each_is_alone() -> None:
+    """Items are converted some at a time; types that differ between portions, and within one, change nothing."""
+    many: list[Any] = [{"i": i, "x": i / 2, "s": str(i), "b": True, "t": i} for i in range(2 * TOGETHER + 7)]
+    many[3] = {"i": 2**63, "x": 1}
+    many[TOGETHER] = {"i": 5.0, "x": float("nan"), "s": 5, "b": "false", "t": "1970-01-01T00:00:05Z"}
+    many[TOGETHER + 1] = {"i": "6", "x": 2**60}
+    many[TOGETHER + 2] = {"i": 1.5}
+    many[TOGETHER + 3] = {}
+    many[2 * TOGETHER] = {"i": True, "x": False, "y": 1}
+    many[2 * TOGETHER + 1] = OrderedDict(i=np.int64(7), x=np.float32(0.5))
+    many[2 * TOGETHER + 2] = {"i": None, "x": None, "s": None, "b": None, "t": None}
+    assert rows(many) == one_by_one(many)
+    assert rows(many[::-1]) == one_by_one(many[::-1])
+    bad = [row for row, found in enumerate(rows(many)) if "problem" in found]
+    assert bad == [3, TOGETHER + 2, 2 * TOGETHER]
+
+
+def test_a_wrong_type_after_many_items() -> None:
+    with pytest.raises(QueryError, match="stream S accepts tuples as dicts, not list"):
+        rows([{"i": 1}] * TOGETHER + [[]])
+
+
+@pytest.mark.parametrize("other", ["1970-01-01T00:00:05Z", None, MOMENT])
+def test_many_timestamps(other: Any) -> None:
+    times = [*map(float, range(TOGETHER)), 3, other]
+    found = rows([{"i": 1}] * len(times), timestamps=times)
+    assert [row.get("timestamp") for row in found] == [*map(float, range(TOGETHER)), 3.0, other and 5.0]

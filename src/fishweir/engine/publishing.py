@@ -69,7 +69,7 @@ class Publishing(ABC):
         timestamps: Sequence[float] | None,
         ids: Sequence[str] | None,
     ) -> list[str]:
-        from fishweir.intake import documents_batch
+        from fishweir.intake.sources.push import documents_batch
 
         if isinstance(documents, str | bytes | dict):
             documents = [documents]

@@ -20,7 +20,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from fishweir.algebra.codec import to_text
-from fishweir.sealed import reading, verify, write_pieces, writing
+from fishweir.sealed import check_size, damaged, reading, write_pieces, writing
 
 Ints = NDArray[np.int64]
 Column: TypeAlias = "NDArray[np.float64] | pa.LargeStringArray"
@@ -31,6 +31,7 @@ MAPPED = 1 << 16
 may be thousands of small files, so smaller files are read instead."""
 
 ALIGN = 64
+PADDING = bytes(ALIGN)
 PREFIX = 24
 """Bytes before the header: the header's length, the file's length, and the checksum of the rest."""
 
@@ -133,7 +134,7 @@ def write_arrays(path: Path, header: object, arrays: Mapping[str, NDArray[np.gen
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with writing(path, temporary):
         seal = _write(temporary, head, plain.values())
-        temporary.replace(path)
+        os.replace(temporary, path)
     return seal
 
 
@@ -141,14 +142,17 @@ def _write(path: Path, head: bytes, arrays: Iterable[NDArray[np.generic]]) -> st
     """Writes the prefix, the header and the arrays, each padded to the alignment, without copying them together.
     Returns the seal."""
     sum, length, pieces = xxhash.xxh3_64(), PREFIX, list[bytes | memoryview]()
-    for part in chain((memoryview(head),), map(_bytes, arrays)):
-        pieces += (part, bytes(-(length + len(part)) % ALIGN))
-        length += len(part) + len(pieces[-1])
+    for part in chain((memoryview(head),), (_bytes(array) for array in arrays if len(array))):
+        length += len(part)
+        pieces.append(part)
+        if length % ALIGN:
+            pieces.append(PADDING[length % ALIGN :])
+            length += len(pieces[-1])
     for piece in pieces:
         sum.update(piece)
     with open(path, "wb", buffering=0) as file:
         write_pieces(file, [struct.pack("<QQQ", len(head), length, sum.intdigest()), *pieces])
-    return f"{length}:{sum.hexdigest()}"
+    return _seal(length, sum.intdigest())
 
 
 def _bytes(array: NDArray[np.generic]) -> memoryview:
@@ -156,30 +160,46 @@ def _bytes(array: NDArray[np.generic]) -> memoryview:
 
 
 def read_arrays(path: Path) -> tuple[object, dict[str, NDArray[np.generic] | pa.Array]]:
-    """The header and the arrays. Large files are mapped into memory. The checksum is verified on the first read."""
+    """The header and the arrays. Large files are mapped into memory. The checksum is verified."""
+    header, arrays, _ = sealed_arrays(path)
+    return header, arrays
+
+
+def sealed_arrays(path: Path) -> tuple[object, dict[str, NDArray[np.generic] | pa.Array], str]:
+    """The header and the arrays of a file, verified as it is read, so that it is opened once; and its seal."""
     with reading(path):
-        size, _, _ = verify(path, arrays_seal(path), PREFIX)
-        data = _mapped(path) if size >= MAPPED else np.fromfile(path, np.uint8)
-        length = int.from_bytes(data[:8].tobytes(), "little")
+        data = _content(path)
+        length, size, sum = struct.unpack("<QQQ", data[:PREFIX].data)
+        check_size(path, size, len(data))
+        if xxhash.xxh3_64_intdigest(data[PREFIX:].data) != sum:
+            raise damaged(path, "is damaged (checksum mismatch)")
         head = json.loads(data[PREFIX : PREFIX + length].tobytes())
     start = -(-(PREFIX + length) // ALIGN) * ALIGN
     plain = {}
     for name, (kind, count, offset) in head["arrays"].items():
         plain[name] = data[start + offset : start + offset + np.dtype(kind).itemsize * count].view(kind)
-    return head["header"], _joined(plain)
+    return head["header"], _joined(plain), _seal(size, sum)
 
 
-def _mapped(path: Path) -> NDArray[np.uint8]:
+def _content(path: Path) -> NDArray[np.uint8]:
     """The bytes of a file as a plain array, which takes less time to open and to slice than `np.memmap`."""
     with open(path, "rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < MAPPED:
+            data = np.empty(size, np.uint8)
+            return data[: file.readinto(data.data)]
         return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+
+
+def _seal(length: int, sum: int) -> str:
+    return f"{length}:{sum:016x}"
 
 
 def arrays_seal(path: Path) -> str:
     """The seal stored in a file of arrays."""
     with reading(path), open(path, "rb", buffering=0) as file:
         _, length, sum = struct.unpack("<QQQ", file.read(PREFIX))
-        return f"{length}:{sum:016x}"
+        return _seal(length, sum)
 
 
 def _parts(name: str, array: NDArray[np.generic] | pa.Array) -> list[tuple[str, NDArray[np.generic]]]:

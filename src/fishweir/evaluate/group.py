@@ -245,7 +245,8 @@ class Stage:
         return False
 
     def keep(self, batch: Batch) -> State | None:
-        """The state of a batch that this micro-batch and later ones probe."""
+        """The state of a batch that this micro-batch and later ones probe, once it is `merged` with that of the other
+        batches."""
         return None
 
     def probe(self, new: Sequence[State], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows | State]:

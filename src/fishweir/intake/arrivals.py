@@ -18,10 +18,10 @@ LONGEST, LONGEST_ID = 1 << 20, 20
 def announce(log: Path) -> None:
     """Announces new entries in a log, which is in the folder of its stream."""
     streams, id = os.path.split(os.path.dirname(log))
-    announce_stream(Path(streams).parent / NAME, id)
+    announce_stream(f"{os.path.dirname(streams)}/{NAME}", id)
 
 
-def announce_stream(place: Path, id: str) -> None:
+def announce_stream(place: Path | str, id: str) -> None:
     """Announces a stream. Has no effect if the file does not exist: a log need not be in a home. A file that cannot be
     written is removed, so that readers no longer rely on it."""
     try:

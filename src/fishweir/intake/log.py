@@ -86,6 +86,7 @@ class StreamLog:
 
     def __init__(self, folder: Path, stream: StreamDefinition) -> None:
         self.folder, self.stream = Path(folder), stream
+        self._place = str(folder)  # strings take less time than paths, and several are made for each segment
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.RLock()
         self._listed: dict[int, tuple[int, str]] = {}
@@ -110,7 +111,7 @@ class StreamLog:
     def head(self) -> int:
         """The number of the newest entry, 0 for none. Costs one probe if nothing is new."""
         with self._lock:
-            while os.path.exists(f"{self.folder}/{self._head + 1:015d}.arrow"):  # faster than a Path
+            while os.path.exists(self._named(self._head + 1)):
                 end = self._end(self._head + 1)
                 if end is None:
                     self._set_aside(self._head + 1)
@@ -132,8 +133,8 @@ class StreamLog:
         with writing(self.folder, temporary):
             seal = self._write_segment(temporary, batch, cursor)
             first = self._commit_segment(temporary)
-            temporary.unlink()
-            _sync_folder(self.folder)
+            os.unlink(temporary)
+            _sync_folder(self._place)
             self._list(first, batch.num_rows, seal)
         announce(self.folder)
         return range(first, first + batch.num_rows)
@@ -226,7 +227,10 @@ class StreamLog:
         return None if text is None else json.loads(text)
 
     def _path(self, first: int) -> Path:
-        return self.folder / f"{first:015d}.arrow"
+        return Path(self._named(first))
+
+    def _named(self, first: int) -> str:
+        return f"{self._place}/{first:015d}.arrow"
 
     def _segment(self, first: int) -> pa.RecordBatchFileReader:
         if first not in self._listed:
@@ -257,18 +261,21 @@ class StreamLog:
         logger.warning("%s: it is set aside as %s, and the log continues after entry %d", shown, aside.name, first - 1)
 
     def _list(self, first: int, rows: int, seal: str) -> None:
-        with open(self.folder / LIST, "ab", buffering=0) as file:
+        with open(f"{self._place}/{LIST}", "ab", buffering=0) as file:
             write_all(file, listed_line(first, rows, seal))
         self._listed[first] = rows, seal
 
     def _read_list(self) -> None:
         """Reads the lines added since the last call. Damaged lines are ignored."""
         path = self.folder / LIST
-        if not path.exists():
-            return
-        with reading(path), path.open("rb") as file:
-            file.seek(self._position)
-            text, _, _ = file.read().rpartition(b"\n")
+        try:
+            with reading(path), open(path, "rb", buffering=0) as file:
+                file.seek(self._position)
+                text, _, _ = file.read().rpartition(b"\n")
+        except HomeError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return
+            raise
         self._position += len(text) + 1 if text else 0
         for line in text.decode(errors="replace").splitlines():
             parsed = parse_listed(line)
@@ -277,7 +284,7 @@ class StreamLog:
             else:
                 self._listed[parsed[0]] = parsed[1:]
 
-    def _write_segment(self, temporary: Path, entries: pa.RecordBatch | pa.Table, cursor: dict[str, Any] | None) -> str:
+    def _write_segment(self, temporary: str, entries: pa.RecordBatch | pa.Table, cursor: dict[str, Any] | None) -> str:
         """Writes a segment to the disk and returns its seal."""
         import pyarrow as pa
 
@@ -295,20 +302,20 @@ class StreamLog:
             if at_once:
                 write_all(file, content)
             os.fsync(file.fileno())
-        return seal_of_bytes(content) if at_once else seal_of(temporary)
+        return seal_of_bytes(content) if at_once else seal_of(Path(temporary))
 
-    def _commit_segment(self, temporary: Path) -> int:
+    def _commit_segment(self, temporary: str) -> int:
         while True:
             first = self.head() + 1
             try:
-                os.link(temporary, self._path(first))
+                os.link(temporary, self._named(first))
                 return first
             except FileExistsError:
                 continue
 
     def _append_cursor(self, cursor: dict[str, Any]) -> None:
         temporary, head = self._temporary(), self.head()
-        with writing(self.folder, temporary), temporary.open("wb") as file:
+        with writing(self.folder, temporary), open(temporary, "wb") as file:
             file.write(sealed_json(cursor))
             file.flush()
             os.fsync(file.fileno())
@@ -319,10 +326,10 @@ class StreamLog:
                 break
             except FileExistsError:
                 k += 1
-        temporary.unlink()
+        os.unlink(temporary)
 
-    def _temporary(self) -> Path:
-        return self.folder / f".{os.getpid()}-{uuid.uuid4().hex}.tmp"
+    def _temporary(self) -> str:
+        return f"{self._place}/.{os.getpid()}-{uuid.uuid4().hex}.tmp"
 
 
 @lru_cache(OPEN_SEGMENTS)
@@ -357,7 +364,7 @@ def _listed_firsts(folder: Path) -> list[int]:
     return [int(name[:-6]) for name in os.listdir(folder) if name.endswith(".arrow")]
 
 
-def _sync_folder(folder: Path) -> None:
+def _sync_folder(folder: str) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fishweir.algebra.nodes import Source, StreamDefinition
-from fishweir.evaluate.arrays import PREFIX
 from fishweir.evaluate.plan.plan import Plan, cached_plan
 from fishweir.evaluate.statistics import PathStatistics, Statistics, statistics_from_json
 from fishweir.evaluate.watermarks import Watermarks
@@ -31,7 +30,7 @@ from fishweir.pipeline.lateness import LEVELS
 from fishweir.pipeline.offsets import LogSlice, check_logs, heads, next_offsets, slices_between, spread, waiting_in
 from fishweir.pipeline.parts import Parts
 from fishweir.pipeline.probe import ProbeTask
-from fishweir.pipeline.retained import Retained, StateFile, remove_others, state_file
+from fishweir.pipeline.retained import Retained, StateFile, listed_states, remove_others, state_file
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
 from fishweir.pipeline.shed import Shedder
 from fishweir.pipeline.stages import Counting, Executor, InlineExecutor, run_stages
@@ -175,7 +174,7 @@ class MicroBatches:
         summary = run_stages(executor, task, probe, parts, partial(self._check_written, folder=folder))
         self.parts.took(entries, summary.seconds)
         self.event_time.add(summary.lateness)
-        states, level, watermarks = self._retain(summary, plan, batch, watched, published)
+        states, level, watermarks = self._retain(summary, plan, stages, batch, watched, published)
         self._count(summary)
         commit = Commit(
             batch=batch,
@@ -284,12 +283,13 @@ class MicroBatches:
     def _check_written(self, summary: Summary, folder: Path) -> None:
         """Raises an error if the driver does not see the files that the tasks wrote."""
         check_written(folder, summary.files, summary.hosts)
-        check_written(self.home.state, summary.states, summary.hosts, PREFIX)
+        check_written(self.home.state, summary.states, summary.hosts, partial(listed_states, from_disk=True))
 
     def _retain(
         self,
         summary: Summary,
         plan: PlanInForce,
+        stages: Plan,
         batch: int,
         watched: Mapping[int, StreamDefinition],
         published: Mapping[int, Published],
@@ -303,7 +303,7 @@ class MicroBatches:
             *(StateFile(**file) for file in before.states),
             *(state_file(self.home.state, *written) for written in sorted(summary.states.items())),
         ]
-        states = Retained(self.home.state, cached_plan(self.home.plan, plan.segments).stages, files, plan.dead)
+        states = Retained(self.home.state, stages.stages, files, plan.dead)
         level = max(0, before.level - 1) if states.bytes < self.state_limit / 2 else before.level
         while True:
             watermarks = self.event_time.watermarks(watched, offsets, published, before, self.troubled, now, level)

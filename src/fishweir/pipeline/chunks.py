@@ -22,7 +22,7 @@ from fishweir.algebra.values import to_timestamp
 from fishweir.evaluate.group import Batch
 from fishweir.evaluate.plan.plan import SourcePlan
 from fishweir.evaluate.witnesses.automaton.checking import check
-from fishweir.evaluate.witnesses.path_tables import Path, PathTable, bytes_of, offsets_of, only_chunk, tuple_tables
+from fishweir.evaluate.witnesses.path_tables import Path, PathTable, bytes_of, offsets_of, tuple_tables
 from fishweir.evaluate.witnesses.shared_paths import DocumentWalk
 from fishweir.evaluate.witnesses.turns import EVERYTHING, ElementTurns, Turns
 from fishweir.intake.log import StreamLog
@@ -163,33 +163,35 @@ def _read_tuples(
     batches = list(log.read(after, upto))
     if not batches:
         return
-    table = pa.Table.from_batches([batch for _, batch in batches]).combine_chunks()
+    entries = batches[0][1] if len(batches) == 1 else pa.concat_batches([batch for _, batch in batches])
     numbers = np.concatenate([np.arange(first, first + batch.num_rows) for first, batch in batches])
     if without:
         stay = np.flatnonzero(~np.isin(numbers, np.fromiter(without, np.int64, len(without))))
-        table, numbers = table.take(pa.array(stay)).combine_chunks(), numbers[stay]
-    times, untimed = tuple_timestamps(table, log.stream)
-    problems = table.column("problem").to_pylist() if table.column("problem").null_count < len(table) else {}
-    reasons = {i: p for i, p in enumerate(problems) if p is not None}
+        entries, numbers = entries.take(pa.array(stay)), numbers[stay]
+    times, untimed = tuple_timestamps(entries, log.stream)
+    problems = entries.column("problem")
+    reasons = {}
+    if problems.null_count < len(problems):
+        reasons = {i: p for i, p in enumerate(problems.to_pylist()) if p is not None}
     reasons |= {i: reason for i, reason in untimed.items() if i not in reasons}
     if reasons:
-        ids = table.column("id").to_pylist()
+        ids = entries.column("id").to_pylist()
         chunk.aside = [(int(numbers[i]), ids[i], reason) for i, reason in sorted(reasons.items())]
-        good = np.setdiff1d(np.arange(len(table)), np.array(sorted(reasons), dtype=np.int64))
-        table, numbers, times = table.take(pa.array(good)).combine_chunks(), numbers[good], times[good]
-    chunk.numbers, chunk.timestamps, chunk.arrivals = numbers, times, table.column("arrival").to_numpy()
-    if "origin" in table.column_names:
-        chunk.origins = table.column("origin").fill_null(-1).to_numpy()
-    columns = {xml_name(name): only_chunk(table.column(column_name(name))) for name, _ in log.stream.columns}
+        good = np.setdiff1d(np.arange(len(numbers)), np.array(sorted(reasons), dtype=np.int64))
+        entries, numbers, times = entries.take(pa.array(good)), numbers[good], times[good]
+    chunk.numbers, chunk.timestamps, chunk.arrivals = numbers, times, entries.column("arrival").to_numpy()
+    if "origin" in entries.schema.names:
+        chunk.origins = entries.column("origin").fill_null(-1).to_numpy()
+    columns = {xml_name(name): entries.column(column_name(name)) for name, _ in log.stream.columns}
     chunk.witnesses = tuple_tables(xml_name(log.stream.tuple_element), columns, plan.paths)
 
 
-def tuple_timestamps(table: pa.Table, stream: StreamDefinition) -> tuple[NDArray[np.float64], dict[int, str]]:
+def tuple_timestamps(entries: pa.RecordBatch, stream: StreamDefinition) -> tuple[NDArray[np.float64], dict[int, str]]:
     """The timestamp of each row in seconds, and the reasons of the rows without one."""
-    given = table.column("timestamp").to_numpy().astype(np.float64)
+    given = entries.column("timestamp").to_numpy(zero_copy_only=False).astype(np.float64)
     if stream.timestamp is None:
-        return np.where(np.isnan(given), table.column("arrival").to_numpy(), given), {}
-    column = table.column(column_name(stream.timestamp)).combine_chunks()
+        return np.where(np.isnan(given), entries.column("arrival").to_numpy(), given), {}
+    column = entries.column(column_name(stream.timestamp))
     if pa.types.is_timestamp(column.type):
         own = column.cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.float64) / 1e6
     elif pa.types.is_string(column.type):

@@ -45,6 +45,8 @@ def indexed(rows: pa.Table) -> Index | None:
 def merged(one: Index | None, other: Index | None) -> Index | None:
     if one is None or other is None:
         return None
+    if not one or not other:
+        return one or other
     found = dict(one)
     for name, ends in other.items():
         before = found.get(name)

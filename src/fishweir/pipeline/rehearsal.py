@@ -62,7 +62,8 @@ class Rehearsal:
                 state = stage.keep(batch) if stage.reads(batch.sources) else None
                 kept[kind] += [state] if state is not None else []
         for kind, states in kept.items():
-            for _ in plan.stages[kind].probe(states, (), 0, 1) if states else ():
+            stage = plan.stages[kind]
+            for _ in stage.probe([stage.merged(states)], (), 0, 1) if states else ():
                 pass
 
     def _matched(self, plan: Plan, part: LogSlice) -> Batch:

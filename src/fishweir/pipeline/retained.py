@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from fishweir.evaluate.arrays import arrays_seal
 from fishweir.evaluate.group import Needed, Stage
 from fishweir.evaluate.watermarks import Watermarks
-from fishweir.pipeline.states import SUFFIX, States, cached_states, write_states
+from fishweir.pipeline.states import SUFFIX, States, cached_states, sealed_states, write_states
 from fishweir.records import dataclass
-from fishweir.sealed import Stamp, damaged, stamp
+from fishweir.sealed import damaged
 
 MERGE_FACTOR = 2
 SMALL = 1_000
@@ -46,17 +44,12 @@ def state_file(folder: Path, name: str, seal: str) -> StateFile:
     return StateFile(name, documents, int(seal.partition(":")[0]), seal)
 
 
-def read_listed(folder: Path, file: StateFile) -> States:
-    """The states of a listed file, verified by the seal in the commit. A file that has not changed is read once."""
-    path = folder / file.name
-    _check_listed(path, file.seal, stamp(path))
-    return cached_states(path)
-
-
-@lru_cache(maxsize=1024)
-def _check_listed(path: Path, seal: str, _stamp: Stamp) -> None:
-    if arrays_seal(path) != seal:
+def listed_states(path: Path, seal: str, from_disk: bool = False) -> States:
+    """The states of a file, verified by the seal in the commit. A file that has not changed is read once."""
+    states, own = sealed_states(path, from_disk)
+    if own != seal:
         raise damaged(path, "is not the file that the commit names")
+    return states
 
 
 class Retained:
@@ -68,7 +61,7 @@ class Retained:
         self, folder: Path, stages: Mapping[str, Stage], files: Sequence[StateFile], dropped: Collection[int] = ()
     ) -> None:
         self.folder, self.stages, self.files, self.dropped = folder, stages, list(files), dropped
-        self.states = [read_listed(folder, file) for file in files]
+        self.states = [listed_states(folder / file.name, file.seal) for file in files]
         self.bytes = sum(file.bytes for file in files)
         self._shares: tuple[Mapping[str, Needed], list[float]] = {}, []
 

@@ -13,10 +13,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from fishweir.evaluate.arrays import read_arrays, write_arrays
+from fishweir.evaluate.arrays import sealed_arrays, write_arrays
 from fishweir.evaluate.group import State
 from fishweir.evaluate.plan.registry import KINDS
-from fishweir.sealed import Stamp, stamp, writing
+from fishweir.sealed import Stamp, in_folder, stamp
 
 States = dict[str, State]
 """States by kind."""
@@ -25,22 +25,20 @@ SUFFIX = ".state"
 WRITTEN = 1 << 26
 """The size in bytes of the files whose content a process caches after writing them, up to a quarter of it each."""
 
-_written: dict[Path, tuple[Stamp, States]] = {}
+_written: dict[Path, tuple[Stamp, States, str]] = {}
 _lock = threading.Lock()
 
 
 def write_states(path: Path, states: Mapping[str, State]) -> str:
     """Writes a state file and returns its seal."""
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {f"{kind}:{name}": array for kind, state in states.items() for name, array in state.arrays().items()}
-    seal = write_arrays(path, sorted(states), arrays)
+    seal = in_folder(path, lambda: write_arrays(path, sorted(states), arrays))
     now = stamp(path)
     with _lock:
         _written.pop(path, None)
         if now[0] <= WRITTEN // 4:
-            _written[path] = now, dict(states)
-        while sum(size for (size, _, _), _ in _written.values()) > WRITTEN:
+            _written[path] = now, dict(states), seal
+        while sum(size for (size, _, _), _, _ in _written.values()) > WRITTEN:
             _written.pop(next(iter(_written)))
     return seal
 
@@ -49,15 +47,21 @@ def cached_states(path: Path) -> States:
     """The states of a file, mapped into memory once per process. States that the process has just written are returned
     from memory. Only a repeated micro-batch writes a file again.
     """
-    now, written = stamp(path), _written.get(path)
-    return written[1] if written is not None and written[0] == now else _states(path, now)
+    return sealed_states(path)[0]
+
+
+def sealed_states(path: Path, from_disk: bool = False) -> tuple[States, str]:
+    """The states of a file, and the seal that it contains. With `from_disk`, the file is read even if this process has
+    written it."""
+    now, written = stamp(path), None if from_disk else _written.get(path)
+    return written[1:] if written is not None and written[0] == now else _states(path, now)
 
 
 @lru_cache(maxsize=64)
-def _states(path: Path, _stamp: Stamp) -> States:
-    kinds, arrays = read_arrays(path)
+def _states(path: Path, _stamp: Stamp) -> tuple[States, str]:
+    kinds, arrays, seal = sealed_arrays(path)
     own: dict[str, dict[str, Any]] = defaultdict(dict)
     for name, array in arrays.items():
         kind, _, column = name.partition(":")
         own[kind][column] = array
-    return {kind: KINDS[kind].read_state(own[kind]) for kind in kinds}  # type: ignore[attr-defined]
+    return {kind: KINDS[kind].read_state(own[kind]) for kind in kinds}, seal  # type: ignore[attr-defined]

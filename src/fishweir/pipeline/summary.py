@@ -10,6 +10,8 @@ from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.pipeline.fired_index import Index, merged
 from fishweir.pipeline.lateness import Lateness
 
+HOST = platform.node()
+
 
 @dataclass
 class Summary:
@@ -32,7 +34,7 @@ class Summary:
     """By stream, the number of entries with omitted patterns."""
     elements: dict[str, int] = field(default_factory=dict)
     """By stream, the number of topmost elements that were left out of its entries."""
-    host: str = field(default_factory=platform.node)
+    host: str = HOST
     hosts: dict[str, str] = field(default_factory=dict)
     """In a sum of summaries, the host that wrote each file."""
     seconds: float = 0.0
@@ -55,8 +57,12 @@ class Summary:
             for stream, count in others.items():
                 own[stream] = own.get(stream, 0) + count
         for stream, observed in other.lateness.items():
-            self.lateness[stream] = self.lateness.get(stream, Lateness()).added(observed)
+            before = self.lateness.get(stream)
+            self.lateness[stream] = observed if before is None else before.added(observed)
         for stream, walked in other.walked.items():
-            self.walked.setdefault(stream, StreamCounters()).add(walked)
+            if stream in self.walked:
+                self.walked[stream].add(walked)
+            else:
+                self.walked[stream] = walked
         for key, counted in other.statistics.items():
             self.statistics[key] = self.statistics.get(key, PathStatistics()).merge(counted)

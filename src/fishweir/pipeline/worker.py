@@ -79,7 +79,7 @@ class _Partition:
     def slice(self, part: LogSlice) -> None:
         log, task = open_log(self.task.streams, part.stream), self.task
         sources = sources_of(log.stream)
-        plan = cached_source_plan(task.plan, task.segments, sources)
+        plan = cached_source_plan(task.plan, self.plan, sources)
         shed = task.shedding.get(part.stream)
         size = TUPLES_AT_ONCE if log.stream.is_tuples else DOCUMENTS_AT_ONCE
         self.summary.offsets[str(part.stream)] = max(part.upto, self.summary.offsets.get(str(part.stream), 0))

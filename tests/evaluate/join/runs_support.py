@@ -12,7 +12,7 @@ from fishweir.evaluate.group import Batch
 from fishweir.evaluate.join.join_tables import build_join
 from fishweir.evaluate.join.pairing import find_pairs
 from fishweir.evaluate.join.placement import is_movable
-from fishweir.evaluate.join.stage import JoinStage, batch_run
+from fishweir.evaluate.join.stage import JoinStage
 from fishweir.evaluate.plan.segments import planned_segment
 from fishweir.evaluate.watermarks import Watermarks
 
@@ -96,7 +96,10 @@ def joined(queries, batches, parts=1, merge=None, statistics=None, above=False, 
             if keyed and source == "R":
                 changes = [(n, a, keyed(d)) for n, a, d in zip(numbers, arrivals, own, strict=True)]
             found_ = numbers, times, walk.tables(), arrivals
-            runs.append(batch_run(stage, Batch.of(stream, [Source(source)], *found_, since=version, changes=changes)))
+            kept = stage.keep(Batch.of(stream, [Source(source)], *found_, since=version, changes=changes))
+            runs += [kept] if kept is not None else []
+        if not runs:
+            continue
         new = stage.merged(runs)
         for part in range(parts):
             for block in find_pairs(stage.parts, new, retained, part, parts):

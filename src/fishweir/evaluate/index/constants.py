@@ -51,7 +51,7 @@ class Everything:
         return np.arange(size)
 
     def look_up(self, values: PathTable) -> Slices:
-        rows = np.arange(len(values))
+        rows = values.documents if values.is_whole else np.arange(len(values))
         return slices(rows, np.zeros(len(rows), np.int64), np.full(len(rows), self.size))
 
 

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.join.hashes import Hashes
 from fishweir.evaluate.join.join_tables import JoinTable, variables_of
-from fishweir.evaluate.join.state import Hashes, Run
+from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.value_views import EQUAL, LEFT_EXISTS, RIGHT_EXISTS, View, view_of
 from fishweir.evaluate.join.variables import Variable
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.jit import inlined, kernel
-from fishweir.evaluate.join.state import Hashes
+from fishweir.evaluate.join.hashes import Hashes
 
 Times = NDArray[np.float64]
 Kinds = NDArray[np.int32]

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER, Contained, EdgeSets, Entry
+from fishweir.evaluate.join.hashes import Hashes, combine
 from fishweir.evaluate.join.hits import by_kind, key_ranges, kinds_of_hits
-from fishweir.evaluate.join.state import Hashes, Run, combine
+from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.value_views import View, least_common, pair_words, words_to_keys
 
 PAIRS_AT_ONCE = 1 << 20

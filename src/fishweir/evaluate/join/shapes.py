@@ -15,13 +15,14 @@ import numpy as np
 
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER, Contained, EdgeSets, by_reach
+from fishweir.evaluate.join.hashes import Hashes, combine
 from fishweir.evaluate.join.hits import key_ranges
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.operators import EdgeSetJoins
 from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.pairs import SetPairs, apart, pair_runs, portions
 from fishweir.evaluate.join.rows.probing import Joined
-from fishweir.evaluate.join.state import Hashes, Run, combine
+from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.value_views import EQUAL, View
 
 

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Batch, Stage, State
+from fishweir.evaluate.join.hashes import Hashes
 from fishweir.evaluate.join.operators import JoinOperator, ProbeOrder, RowSide, Waits
 from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.ranks import arrival_blocks, oldest_of_newest
-from fishweir.evaluate.join.state import Hashes, Run, Versions, build_run, concatenated_rows, merge_runs, no_versions
+from fishweir.evaluate.join.state import Run, Versions, build_run, concatenated_rows, merge_runs, no_versions
 from fishweir.evaluate.join.superseded import are_among, needed_versions
 from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.results import ResultRows
@@ -51,7 +52,7 @@ class JoinStage(Stage):
         return any(source in part.sources for source in sources for part in self.parts)
 
     def keep(self, batch: Batch) -> Run | None:
-        run = batch_run(self, batch)
+        run = batch_run(self, batch, is_sorted=False)  # `merged` sorts the rows of all batches at once
         return run if len(run) or len(run.versions) else None
 
     def probe(self, new: Sequence[State], old: Sequence[State], part: int, parts: int) -> Iterator[ResultRows]:
@@ -261,7 +262,7 @@ def _oldest_needed(
     return oldest
 
 
-def batch_run(stage: JoinStage, batch: Batch) -> Run:
+def batch_run(stage: JoinStage, batch: Batch, is_sorted: bool = True) -> Run:
     """The state that a batch of one stream's documents leaves for later ones to join."""
     sides = (side for side in stage.row_sides if side.reads(batch.sources))
     by_class = {(side.key, i if side.lists_queries else -1): side for i, side in enumerate(sides)}
@@ -277,7 +278,7 @@ def batch_run(stage: JoinStage, batch: Batch) -> Run:
         batch.since if isinstance(batch.since, int) else np.asarray(batch.since)[documents],
         stage.variables(batch.sources),
         batch.witnesses,
-        rows,
+        rows.sorted() if is_sorted else rows,
         batch.arrivals[documents],
         _versions(batch.stream, batch.changes),
         np.asarray(batch.origins)[documents] if len(batch.origins) else (),

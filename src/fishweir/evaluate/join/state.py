@@ -19,19 +19,12 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.group import origin_of
+from fishweir.evaluate.join.hashes import Hashes, combine, hash_order
 from fishweir.evaluate.join.rows.row_kernels import are_all_among, take_lists
 from fishweir.evaluate.join.variables import Variable
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
-Hashes = NDArray[np.uint64]
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FEW_CLASSES = 4
-
-
-def combine(key: int | Hashes, hashes: Hashes) -> Hashes:
-    """One number for (variable, value)."""
-    mixed = (hashes ^ np.asarray(key, np.uint64)) * GOLDEN
-    return mixed ^ (mixed >> np.uint64(29))
 
 
 @dataclass(frozen=True)
@@ -73,7 +66,9 @@ class SideRows:
         return rows.take(np.flatnonzero((left > 0) | (counts == 0)))
 
     def sorted(self) -> SideRows:
-        return self.take(np.argsort(self.keys, kind="stable"))
+        if (self.keys[1:] >= self.keys[:-1]).all():
+            return self
+        return self.take(hash_order(self.keys))
 
     @cached_property
     def _by_class(self) -> tuple[dict[int, int], Ints, Ints]:
@@ -105,8 +100,8 @@ def no_rows() -> SideRows:
 
 def concatenated_rows(parts: Sequence[SideRows], shifts: Sequence[int]) -> SideRows:
     """Merges several parts, with the documents of each moved by its shift."""
-    if not parts:
-        return no_rows()
+    if len(parts) < 2 and not any(shifts):
+        return parts[0] if parts else no_rows()
     found: dict[str, Any] = {name: np.concatenate([getattr(p, name) for p in parts]) for name in ("keys", "classes")}
     found["documents"] = np.concatenate([p.documents + shift for p, shift in zip(parts, shifts, strict=True)])
     for name in ("node", "value", "member"):
@@ -246,18 +241,18 @@ def build_run(
     versions: Versions,
     origins: Sequence[int] | Ints = (),
 ) -> Run:
-    """Builds the run of one batch. `variables` are those of all of these documents' sources, each with a flag: whether
-    its values are compared."""
+    """The run of one batch, with its rows as given. `variables` are those of all of these documents' sources, each with
+    a flag: whether its values are compared."""
     own = origin_of(streams, numbers)
     columns: list[Any] = [
         streams,
         numbers,
         times,
-        np.array(np.broadcast_to(since, len(numbers)), np.int64),
+        np.full(len(numbers), since, np.int64),
         arrivals,
         np.where(np.array(origins) < 0, own, origins) if len(origins) else own,
         *_cells(len(numbers), variables, witnesses),
-        rows.sorted(),
+        rows,
         versions,
     ]
     return Run(*columns)
@@ -313,20 +308,20 @@ def _joined(parts: list[Any], kind: Any) -> Any:
 
 
 def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hashes, needed: Needed) -> Run:
-    """Merges several runs, without documents, variables and rows that are no longer needed."""
+    """Merges several runs, whose rows need not be sorted, without documents, variables and rows that are no longer
+    needed."""
     wanted, compared = np.array(list(variables), np.uint64), np.array(list(variables.values()), np.bool_)
     lists = needed.listed(runs)
     parts = [_kept(run, wanted, classes, needed, own) for run, own in zip(runs, lists, strict=True)]
+    entries = [needed.versions(run) for run in runs]
+    if len(runs) == 1 and parts[0] is runs[0] and entries[0].all():
+        rows = runs[0].rows.sorted()
+        return runs[0] if rows is runs[0].rows else replace(runs[0], rows=rows)
     shifts = np.append(0, np.cumsum([len(part) for part in parts]))[:-1].tolist()
-    cells = np.concatenate([np.diff(part.cells) for part in parts])
-    lengths = np.concatenate([np.diff(part.node_starts) for part in parts])
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("streams", "numbers", "times", "since", "arrivals", "origins", "values", "nodes")
     }
-    entries = [needed.versions(run) for run in runs]
-    if len(runs) == 1 and parts[0] is runs[0] and entries[0].all():
-        return runs[0]
     versions = Versions(
         *(
             np.concatenate([getattr(run.versions, f.name)[own] for run, own in zip(runs, entries, strict=True)])
@@ -336,8 +331,8 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
     merged = Run(
         **columns,
         variables=wanted,
-        cells=np.append(0, np.cumsum(cells)).astype(np.int64),
-        node_starts=np.append(0, np.cumsum(lengths)).astype(np.int64),
+        cells=_one_after_another([part.cells for part in parts]),
+        node_starts=_one_after_another([part.node_starts for part in parts]),
         keys=np.empty(0, np.uint64),
         documents=np.empty(0, np.int64),
         rows=concatenated_rows([part.rows for part in parts], shifts).sorted(),
@@ -345,6 +340,7 @@ def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hash
     )
     if not len(wanted):
         return merged
+    cells = np.diff(merged.cells)
     owner = np.repeat(np.arange(len(cells)), cells)
     valued = compared[owner % len(wanted)]
     keys = combine(wanted[owner % len(wanted)], merged.values)[valued]

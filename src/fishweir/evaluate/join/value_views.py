@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.jit import kernel
-from fishweir.evaluate.join.state import Hashes, Run
+from fishweir.evaluate.join.hashes import Hashes
+from fishweir.evaluate.join.state import Run
 
 EQUAL, LEFT_EXISTS, RIGHT_EXISTS = range(3)
 """Kinds of edges: two values are equal, or a node is present on one side."""

@@ -19,7 +19,7 @@ from fishweir.algebra.normal import dotted
 from fishweir.evaluate.group import Batch, Paths, RelaxedQueries, Stage
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.plan.registry import KINDS
-from fishweir.evaluate.plan.segments import Segment, read_segment, segment_path
+from fishweir.evaluate.plan.segments import Segment, read_segment, segment_name, segment_path
 from fishweir.evaluate.results import ResultRows, result_batch, rows_to_lists, to_lists
 from fishweir.evaluate.statistics import PathStatistics, count_values, path_key
 from fishweir.evaluate.witnesses.counters import StreamCounters, column_keys, to_counts
@@ -127,7 +127,7 @@ class SourcePlan:
             return witnesses.counters()
         tables = witnesses.values()
         inside = [len(t) if t.single else len(np.unique(t.documents)) for t in tables]
-        counts = to_counts(column_keys(tuple(witnesses)), [len(t) for t in tables], inside)
+        counts = to_counts(column_keys(tuple(witnesses)), list(map(len, tables)), inside)
         return StreamCounters(documents, 0, 0, len(self.paths), counts)
 
 
@@ -187,22 +187,16 @@ def cached_paths(folder: FilePath, sources: tuple[Source, ...]) -> SharedPaths:
     return SharedPaths()
 
 
-def cached_source_plan(folder: FilePath, ids: tuple[str, ...], sources: tuple[Source, ...]) -> SourcePlan:
-    return _source_plan(folder, ids, _stamps(folder, ids), sources)
-
-
 @lru_cache(maxsize=1024)
-def _source_plan(
-    folder: FilePath, ids: tuple[str, ...], stamps: tuple[Stamp, ...], sources: tuple[Source, ...]
-) -> SourcePlan:
-    return SourcePlan(_plan(folder, ids, stamps), sources, partial(cached_paths, folder, sources))
+def cached_source_plan(folder: FilePath, plan: Plan, sources: tuple[Source, ...]) -> SourcePlan:
+    return SourcePlan(plan, sources, partial(cached_paths, folder, sources))
 
 
 def _stamps(folder: FilePath, ids: tuple[str, ...]) -> tuple[Stamp, ...]:
-    return tuple(stamp(segment_path(folder, id)) for id in ids)
+    return tuple([stamp(f"{folder}/{segment_name(id)}") for id in ids])
 
 
 def forget_plans() -> None:
     """Clears the caches and releases the mapped files."""
-    for kept in (_source_plan, _plan, _segment):
+    for kept in (cached_source_plan, _plan, _segment):
         kept.cache_clear()

@@ -152,4 +152,8 @@ def read_segment(folder: FilePath, id: str) -> Segment:
 
 
 def segment_path(folder: FilePath, id: str) -> FilePath:
-    return folder / f"segment-{id}.bin"
+    return folder / segment_name(id)
+
+
+def segment_name(id: str) -> str:
+    return f"segment-{id}.bin"

@@ -42,15 +42,17 @@ class Bindings:
 
     def add(self, node: int, chain: tuple[int, ...], table: PathTable, at: Ints) -> None:
         self.at[node] = at
+        nodes = table.nodes if at is table.documents else table.nodes[at]
         for depth, ancestor in enumerate(chain):
-            self.nodes.setdefault(ancestor, table.nodes[at, depth])
+            self.nodes.setdefault(ancestor, nodes[:, depth])
 
 
 def bind(template: Template, anchor: int, witnesses: Mapping[Path, PathTable], anchor_rows: Ints) -> Bindings | None:
     """The pattern's bindings that start at the given rows of the anchor's path."""
     values = witnesses[template.path(anchor)]
     anchor_rows = _apart(template, anchor, values, anchor_rows)
-    bindings = Bindings(values.documents[anchor_rows], anchor_rows)
+    is_whole = anchor_rows is values.documents  # each row is a document, and all of them are asked for
+    bindings = Bindings(anchor_rows if is_whole else values.documents[anchor_rows], anchor_rows)
     bindings.add(anchor, template.chain(anchor), values, anchor_rows)
     for node in bound_nodes(template):
         if node == anchor:
@@ -96,7 +98,9 @@ def _join(template: Template, bindings: Bindings, node: int, other: PathTable) -
     known = (d for d, ancestor in enumerate(chain) if ancestor in bindings.nodes)
     depth = 0 if template.columns else max(known)
     shared = bindings.nodes[chain[depth]]
-    if other.single:
+    if other.documents is bindings.documents and (other.nodes[:, depth] == shared).all():  # their rows correspond
+        joined, at = bindings, other.documents
+    elif other.single:
         at = np.searchsorted(other.documents, bindings.documents)
         at[at == len(other)] = 0
         found = (other.documents[at] == bindings.documents) & (other.nodes[at, depth] == shared)

@@ -50,7 +50,8 @@ def _each_document(table: Table, witnesses: Mapping[Path, PathTable], hits: Slic
     if table.template.negated or table.template.absent:
         return _with_residual(table, witnesses, bindings, hits)
     size = len(bindings.documents)
-    slices, none = np.tile(np.array([0, queries]), size), np.zeros(size + 1, np.int64)
+    slices, none = np.zeros(2 * size, np.int64), np.zeros(size + 1, np.int64)
+    slices[1::2] = queries
     nodes = outputs(table.template, bindings)
     return Matches(bindings.documents, nodes, 2 * np.arange(size + 1), slices, none, none[:0])
 

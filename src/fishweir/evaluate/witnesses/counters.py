@@ -46,7 +46,7 @@ def _shown(step: Step) -> str:
 
 
 def to_counts(keys: ArrayLike, one: ArrayLike, other: ArrayLike) -> Counts:
-    counts = np.column_stack([np.asarray(column, np.int64) for column in (keys, one, other)])
+    counts = np.array((keys, one, other), np.int64).T
     return counts[np.argsort(counts[:, 0])]
 
 
@@ -76,6 +76,10 @@ class StreamCounters:
     below: Counts = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     bytes: int = 0
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As bytes: counters are sent with every micro-batch, and an array takes several times as long."""
+        return _counters, tuple(v.tobytes() if isinstance(v, np.ndarray) else v for v in vars(self).values())
+
     def add(self, other: StreamCounters) -> None:
         self.documents += other.documents
         self.elements += other.elements
@@ -103,6 +107,11 @@ class StreamCounters:
 
 
 _ARRAYS = ("reached", "below")
+
+
+def _counters(*values: Any) -> StreamCounters:
+    rows: list[Any] = [np.frombuffer(v, np.int64).reshape(-1, 3) if isinstance(v, bytes) else v for v in values]
+    return StreamCounters(*rows)
 
 
 def _line(counts: Counts, path: Path) -> tuple[int, int]:

@@ -125,6 +125,11 @@ class PathTable:
         """Whether each document has the path at most once, with documents in ascending order."""
         return bool((np.diff(self.documents) > 0).all())
 
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether each row is a document: the numbers of documents are those of rows."""
+        return self.single and (not len(self) or int(self.documents[-1]) == len(self) - 1)
+
     def key(self, depth: int) -> Ints:
         """A number that identifies (document, node at this depth). Nodes above a split are negative."""
         return node_keys(self.documents, self.nodes[:, depth])
@@ -226,25 +231,26 @@ def tuple_tables(name: str, columns: Mapping[str, pa.Array], paths: Iterable[Pat
     """The witnesses of a batch of tuples. A column is a child of the document element."""
     positions = preorder_positions(list(columns.values()))
     elements = dict(zip(columns, positions, strict=True))
-    found = {path: list(_tuple_parts(name, columns, elements, path)) for path in paths}
+    rows = np.arange(len(next(iter(columns.values()), ())))
+    found = {path: list(_tuple_parts(name, columns, elements, path, rows)) for path in paths}
     return {path: parts[0] if len(parts) == 1 else _together(parts) for path, parts in found.items() if parts}
 
 
 def _tuple_parts(
-    name: str, columns: Mapping[str, pa.Array], elements: Mapping[str, Ints], path: Path
+    name: str, columns: Mapping[str, pa.Array], elements: Mapping[str, Ints], path: Path, rows: Ints
 ) -> Iterator[PathTable]:
-    """The nodes of a path: the document element, and one table for each matching column."""
+    """The nodes of a path: the document element, and one table for each matching column. Tables with a node in each of
+    the `rows` share them, which shows that their rows correspond."""
     first, last = path[0], path[-1]
     at_root = first.accepts(name, "") and not first.is_attribute and first.position in (0, 1, LAST)
     if len(path) == 1 and at_root:
-        length = len(next(iter(columns.values())))
         text = partial(_tuple_text, columns, first == ANY_ROOT)
-        yield PathTable(np.arange(length), np.zeros((length, 1), np.int64), text)
+        yield PathTable(rows, np.zeros((len(rows), 1), np.int64), text)
     below = last.is_deep if len(path) == 1 else len(path) == 2 and at_root
     for column in columns if below and not last.is_attribute else ():
         if last.accepts(column, ""):
             seconds = last.axis == "seconds"
-            table = column_table(in_seconds(columns[column]) if seconds else columns[column], elements[column])
+            table = column_table(in_seconds(columns[column]) if seconds else columns[column], elements[column], rows)
             if last.position:
                 table = _at_position(table, last, elements)
             nodes = table.nodes[:, -len(path) :]
@@ -279,23 +285,30 @@ def _together(parts: list[PathTable]) -> PathTable:
 
 def preorder_positions(columns: list[pa.Array]) -> list[Ints]:
     """The node id of each column's element in each row. A NULL has no element."""
+    if not any(column.null_count for column in columns):
+        return [np.full(len(column), place) for place, column in enumerate(columns, 1)]
     present = [column.is_valid().to_numpy(zero_copy_only=False) for column in columns]
     return list(np.cumsum(np.array(present, dtype=np.int64), axis=0)) if present else []
 
 
-def column_table(column: pa.Array, positions: Ints) -> PathTable:
+def column_table(column: pa.Array, positions: Ints, rows: Ints) -> PathTable:
+    """The values of a column with the node of each; `rows` are all of its rows."""
+    values = column
     if column.null_count:
         rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-        values, own = column.take(pa.array(rows)), positions[rows]
-    else:
-        rows, values, own = np.arange(len(column)), column, positions
-    nodes = np.stack([np.zeros(len(rows), np.int64), own], axis=1)
-    plain = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
-    numbers = values.to_numpy(zero_copy_only=False).astype(np.float64) if plain else None
-    if numbers is not None:
+        values, positions = column.take(pa.array(rows)), positions[rows]
+    nodes = np.zeros((len(rows), 2), np.int64)
+    nodes[:, 1] = positions
+    numbers = None
+    if pa.types.is_integer(values.type):
+        numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
+    elif pa.types.is_floating(values.type):
+        numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
         numbers = np.where(np.isfinite(numbers), numbers, np.nan)
     hashes = partial(hash_integers, values) if pa.types.is_int64(values.type) else None
-    return PathTable(rows, nodes, partial(column_texts, values), numbers, hashes)
+    table = PathTable(rows, nodes, partial(column_texts, values), numbers, hashes)
+    table.single = True
+    return table
 
 
 def in_seconds(times: pa.Array) -> pa.Array:

@@ -20,6 +20,9 @@ from fishweir.intake.convert import Bad, convert, convert_list, shown, side_by_s
 from fishweir.intake.json_documents import json_document
 from fishweir.intake.schema import log_batch, tuple_batch, warn_problems
 
+TOGETHER = 1_000
+"""Number of items that are converted at a time."""
+
 
 def documents_batch(
     stream: StreamDefinition,
@@ -58,8 +61,13 @@ def _given(
 
 
 def _times(stream: StreamDefinition, timestamps: Sequence[Any]) -> pa.Array:
-    if set(map(type, timestamps)) <= {int, float}:
-        seconds = np.asarray(timestamps, np.float64)
+    seconds = np.empty(len(timestamps))
+    for start in range(0, len(timestamps), TOGETHER):
+        some = timestamps[start : start + TOGETHER]
+        if not set(map(type, some)) <= {int, float}:
+            break
+        seconds[start : start + TOGETHER] = some
+    else:
         if np.isfinite(seconds).all():
             return pa.array(seconds)
     return pa.array([_seconds(stream, value) for value in timestamps], pa.float64())
@@ -156,11 +164,25 @@ def _columns(items: Sequence[Any], names: Sequence[str], plain: bool) -> tuple[l
     """The values of the declared columns, and whether items may have other columns."""
     if plain:  # other mappings may compute missing keys
         with suppress(KeyError):
-            return [list(map(itemgetter(name), items)) for name in names], set(map(len, items)) != {len(names)}
+            columns = [list(map(itemgetter(name), items)) for name in names]
+            return columns, sum(map(len, items)) > len(names) * len(items)
     return [[row.get(name) for row in items] for name in names], True
 
 
 def _from_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa.Array], Bad]:
+    """Takes some items at a time, which stay in the processor's cache while they are read several times."""
+    if len(items) <= TOGETHER:
+        return _from_few_dicts(stream, items)
+    portions: list[list[pa.Array]] = []
+    bad: Bad = {}
+    for start in range(0, len(items), TOGETHER):
+        arrays, wrong = _from_few_dicts(stream, items[start : start + TOGETHER])
+        portions.append(arrays)
+        bad |= {start + row: reason for row, reason in wrong.items()}
+    return [pa.concat_arrays(parts) for parts in zip(*portions, strict=True)], bad
+
+
+def _from_few_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa.Array], Bad]:
     plain = set(map(type, items)) == {dict}
     if not plain and (wrong := _wrong_type(items, (Mapping,))):
         raise QueryError(f"stream {stream.name} accepts tuples as dicts, not {wrong}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -122,10 +123,22 @@ def settle(weir: Weir) -> None:
 
 def wait_for(weir: Weir, wanted: int | None = None) -> None:
     """Waits until everything published is committed; `wanted` is the number of entries in all logs, if it is known. The
-    logs are read at most once, then only numbers are compared, so that the waiting does not affect the measurement of a
-    micro-batch."""
+    logs are read at most once, and a commit ends the wait, so that the waiting does not affect the measurement of a
+    micro-batch: looking every 2 ms took up to 0.9 ms of it."""
     runner = weir._runner
     assert runner is not None
     wanted = sum(heads(weir.home).values()) if wanted is None else wanted
-    while sum(list(runner.batches.offsets.values())) < wanted:
-        time.sleep(0.002)
+    batches, committed = runner.batches, threading.Event()
+    then = batches.on_commit
+
+    def on_commit() -> None:
+        then()
+        committed.set()
+
+    batches.on_commit = on_commit
+    try:
+        while sum(list(batches.offsets.values())) < wanted:
+            committed.wait(LOOK)
+            committed.clear()
+    finally:
+        batches.on_commit = then

@@ -27,7 +27,7 @@ from fishweir.evaluate.join.annotations.comparisons import EQUALITIES
 from fishweir.evaluate.join.annotations.item_views import FeatureValues, Floats, ItemView, place_of
 from fishweir.evaluate.join.annotations.links import Links
 from fishweir.evaluate.join.annotations.windows import CountedWindows
-from fishweir.evaluate.join.state import GOLDEN, Hashes, combine
+from fishweir.evaluate.join.hashes import GOLDEN, Hashes, combine
 
 AT_ONCE = 256
 """Number of items annotated at once, which bounds the memory."""

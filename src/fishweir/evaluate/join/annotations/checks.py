@@ -12,7 +12,7 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.join.annotations.comparisons import EQUALITIES, FeatureComparison
 from fishweir.evaluate.join.annotations.item_views import Floats, ItemView
-from fishweir.evaluate.join.state import Hashes
+from fishweir.evaluate.join.hashes import Hashes
 
 EQUAL, DIFFERENT, SIMILAR, CONTAINS, LESS, AT_MOST, GREATER, AT_LEAST = range(8)
 MODES = {

@@ -18,7 +18,8 @@ from fishweir.algebra.normal import dotted
 from fishweir.algebra.texts import links, same_link
 from fishweir.evaluate.arrays import Ints, expand
 from fishweir.evaluate.group import Batch
-from fishweir.evaluate.join.state import Hashes, SideRows, combine
+from fishweir.evaluate.join.hashes import Hashes, combine
+from fishweir.evaluate.join.state import SideRows
 from fishweir.evaluate.join.variables import key_of
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable, hash_texts
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.join.state import Hashes, Run
+from fishweir.evaluate.join.hashes import Hashes
+from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.join.variables import key_of
 
 Floats = NDArray[np.float64]

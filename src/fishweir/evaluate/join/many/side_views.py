@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand, number_rows
+from fishweir.evaluate.join.hashes import Hashes, combine
 from fishweir.evaluate.join.many.multiway import MultiwayJoin
 from fishweir.evaluate.join.rows.side_rows import as_rows, members_of, values_at
-from fishweir.evaluate.join.state import Hashes, Run, SideRows, combine
+from fishweir.evaluate.join.state import Run, SideRows
 from fishweir.evaluate.select.match import match_table
 from fishweir.evaluate.witnesses.path_tables import FirstValues, Path, PathTable
 

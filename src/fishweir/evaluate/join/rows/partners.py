@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.join.hashes import Hashes
 from fishweir.evaluate.join.rows.partner_kernels import columns_of_rows, equal_rows
 from fishweir.evaluate.join.rows.row_views import RowView
 from fishweir.evaluate.join.rows.stretches import FEW, Probe, Stretches, fewest
-from fishweir.evaluate.join.state import Hashes, Run, SideRows, no_versions
+from fishweir.evaluate.join.state import Run, SideRows, no_versions
 
 OF_ROWS = ("keys", "classes", "documents")
 OF_LISTS = ("node_starts", "nodes", "value_starts", "values", "member_starts", "members")

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, number_rows
 from fishweir.evaluate.join.edges import EARLIER, LATER, TOGETHER
+from fishweir.evaluate.join.hashes import Hashes, combine, hash_order
 from fishweir.evaluate.join.pairs import PAIRS_AT_ONCE, SetPairs, portions
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.partners import candidates
@@ -29,7 +30,7 @@ from fishweir.evaluate.join.rows.row_joins import RowJoin
 from fishweir.evaluate.join.rows.row_kernels import join_stretches, list_queries, queries_of_pairs
 from fishweir.evaluate.join.rows.row_views import RowView, view_of
 from fishweir.evaluate.join.rows.stretches import Probe, Stretches
-from fishweir.evaluate.join.state import Hashes, Run, SideRows, combine
+from fishweir.evaluate.join.state import Run, SideRows
 
 Floats = NDArray[np.float64]
 
@@ -132,7 +133,7 @@ def _by_key(join: RowJoin, side: int, own: RowView, chosen: Ints) -> tuple[Ints,
     if join.anchor < 0:
         return chosen, np.empty(0, np.uint64)
     keys = combine(join.keys[1 - side], own.values[chosen, join.anchor])
-    order = np.argsort(keys, kind="stable")
+    order = hash_order(keys)
     return chosen[order], keys[order]
 
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from fishweir.algebra.nodes import Operator
 from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.join.hashes import Hashes, combine
 from fishweir.evaluate.join.join_tables import JoinTable
-from fishweir.evaluate.join.state import Hashes, SideRows, combine
+from fishweir.evaluate.join.state import SideRows
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.constant_tables import Table
 from fishweir.evaluate.select.match import match_table

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from fishweir.algebra.nodes import MIRRORED, Operator
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.join.edges import EARLIER, LATER
+from fishweir.evaluate.join.hashes import Hashes
 from fishweir.evaluate.join.ranks import Ranks
 from fishweir.evaluate.join.rows.row_joins import RowJoin
 from fishweir.evaluate.join.rows.row_kernels import equal_keys
 from fishweir.evaluate.join.rows.row_views import RowView, view_of
-from fishweir.evaluate.join.state import Hashes, Run
+from fishweir.evaluate.join.state import Run
 
 Floats = NDArray[np.float64]
 

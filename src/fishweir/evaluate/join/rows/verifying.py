@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.values import COMPARE
 from fishweir.evaluate.arrays import Ints, expand, number_rows
+from fishweir.evaluate.join.hashes import Hashes
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.pairs import SetPairs, UnverifiedPairs, apart
 from fishweir.evaluate.join.rows.probing import all_queries
 from fishweir.evaluate.join.rows.row_joins import RowJoin
 from fishweir.evaluate.join.rows.side_rows import edge_values
-from fishweir.evaluate.join.state import Hashes, Run
+from fishweir.evaluate.join.state import Run
 from fishweir.evaluate.select.bindings import bind
 from fishweir.evaluate.select.match import outputs
 from fishweir.evaluate.witnesses.path_tables import PathTable
