@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numba
 import numba.extending
 from llvmlite import ir
+from numba.np.arrayobj import populate_array
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -28,6 +29,12 @@ def lean_kernel(function: Function) -> Function:
     """Like `kernel`, but without reference counting, which is slow with many arrays. Only for functions that allocate
     no arrays."""
     return _compiled(function, _nrt=False)
+
+
+def leaf_kernel(function: Function) -> Function:
+    """Like `lean_kernel`, but LLVM inlines it into each calling kernel. A call passes seven words per array, which takes
+    longer than the work of a small function."""
+    return _compiled(function, _nrt=False, forceinline=True)
 
 
 def _compiled(function: Function, **options: Any) -> Function:
@@ -101,3 +108,21 @@ def _put_word(typing_context: Any, array: Any, index: Any, word: Any) -> Any:
 
 put_word: Any = numba.extending.intrinsic(_put_word)
 """Writes a number to eight bytes of an array from an index on. The caller ensures that they exist."""
+
+
+def _bytes_at(typing_context: Any, address: Any, size: Any) -> Any:
+    kind = numba.types.Array(numba.types.uint8, 1, "C")
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(kind)(context, builder)
+        data = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+        one = context.get_constant(numba.types.intp, 1)
+        populate_array(array, data=data, shape=[args[1]], strides=[one], itemsize=one, meminfo=None)
+        return array._getvalue()
+
+    return kind(numba.types.int64, numba.types.int64), emit
+
+
+bytes_at: Any = numba.extending.intrinsic(_bytes_at)
+"""An array of some bytes from an address on, so that a kernel can write any number of arrays. The caller ensures that
+they exist."""

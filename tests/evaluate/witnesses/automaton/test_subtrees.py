@@ -13,7 +13,7 @@ from fishweir.algebra.construct import element_text, node_text
 from fishweir.algebra.documents import Element, attributes_named, elements, parse_document, string_value
 from fishweir.evaluate.witnesses.automaton import subtrees
 from fishweir.evaluate.witnesses.automaton.subtree_kernels import ATTRIBUTE, CONTENT, MARKUP, VALUE
-from fishweir.evaluate.witnesses.automaton.subtrees import Bodies, Request
+from fishweir.evaluate.witnesses.automaton.subtrees import Bodies, Part, Request
 from tests.evaluate.witnesses.automaton.support import real_bodies
 
 SHOWN: dict[int, Callable[[Element], str]] = {
@@ -127,10 +127,9 @@ def test_other_documents_are_left_to_libxml2() -> None:
     assert texts.to_pylist() == ["", "", "1", ""]
 
 
-@pytest.mark.parametrize("at_once", [subtrees.AT_ONCE, 300])
-def test_one_pass_for_several_requests(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    """Several requests for the same documents agree with single requests, even if the buffer must grow and documents
-    are read in portions."""
+@pytest.mark.parametrize("at_first", [subtrees.AT_FIRST, 300])
+def test_one_pass_for_several_requests(monkeypatch: pytest.MonkeyPatch, at_first: int) -> None:
+    """Several requests for the same documents agree with single requests, even if the buffers must grow."""
     draw = random.Random(3)
     bodies = [document(draw) for _ in range(200)] + [b"<a>" + b"<b>&gt;</b>" * 400 + b"</a>"]
     read = Bodies.of(pa.array(bodies, pa.large_binary()))
@@ -139,9 +138,9 @@ def test_one_pass_for_several_requests(monkeypatch: pytest.MonkeyPatch, at_once:
     for what in (VALUE, MARKUP, CONTENT, ATTRIBUTE, MARKUP):
         chosen = sorted(draw.sample(places, len(places) // 2))
         documents, positions = np.array(chosen, np.int64).reshape(-1, 2).T.copy()
-        requests.append(Request(documents, positions, what, "id" if what == ATTRIBUTE else ""))
-    alone_each = [read.take(*request) for request in requests]
-    monkeypatch.setattr(subtrees, "AT_ONCE", at_once)
+        requests.append(Request(documents, [Part(what, positions, "id" if what == ATTRIBUTE else "")]))
+    alone_each = [read.take_all([request])[0] for request in requests]
+    monkeypatch.setattr(subtrees, "AT_FIRST", at_first)
     for (alone, left), (texts, refused) in zip(alone_each, read.take_all(requests), strict=True):
         assert texts.equals(alone)
         assert refused.tolist() == left.tolist()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fishweir.evaluate.jit import inlined, lean_kernel, trailing_zeros, word_at
+from fishweir.evaluate.jit import inlined, leaf_kernel, lean_kernel, trailing_zeros, word_at
 from fishweir.evaluate.witnesses.automaton.escape_kernels import is_kept
 from fishweir.evaluate.witnesses.automaton.piece_kernels import COPIED, PLAIN
 from fishweir.evaluate.witnesses.automaton.scan_kernels import (
@@ -109,7 +109,7 @@ def after_reference(data: Any, i: int, stop: int) -> int:
     return end + 1 if code >= 0 and _is_character(code) else REFUSED
 
 
-@lean_kernel
+@leaf_kernel
 def after_text(data: Any, i: int, stop: int, name: Any) -> int:
     """The index of the `<` that ends a text. Sets name[3] to what markup and values copy of it (piece_kernels.py)."""
     copied = COPIED | PLAIN
@@ -143,7 +143,7 @@ def after_text(data: Any, i: int, stop: int, name: Any) -> int:
     return REFUSED
 
 
-@lean_kernel
+@leaf_kernel
 def after_value(data: Any, i: int, stop: int, quote: int) -> int:
     """The index of the quote that ends a value."""
     while i < stop:
@@ -166,7 +166,7 @@ def after_value(data: Any, i: int, stop: int, quote: int) -> int:
     return REFUSED
 
 
-@lean_kernel
+@leaf_kernel
 def after_section(data: Any, i: int, stop: int, one: int, two: int, comment: bool) -> int:
     """The index after `one two >`. Checks all characters before it. A comment may have two dashes only at its end."""
     marks = ONES * np.uint64(one)
@@ -208,7 +208,7 @@ def after_part(data: Any, i: int, stop: int) -> int:
     return i if i - first <= LONGEST_NAME else REFUSED
 
 
-@lean_kernel
+@leaf_kernel
 def after_name(data: Any, i: int, stop: int, name: Any) -> int:
     """The index after a name. Sets name[0] to the index of its colon, or of its start if it has none."""
     name[0] = i
@@ -219,7 +219,7 @@ def after_name(data: Any, i: int, stop: int, name: Any) -> int:
     return i
 
 
-@lean_kernel
+@leaf_kernel
 def is_same(data: Any, one: int, one_end: int, other: int, other_end: int) -> bool:
     if one_end - one != other_end - other:
         return False

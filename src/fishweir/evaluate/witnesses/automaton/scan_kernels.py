@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fishweir.evaluate.jit import inlined, lean_kernel, put_word, trailing_zeros, word_at
+from fishweir.evaluate.jit import inlined, leaf_kernel, lean_kernel, put_word, trailing_zeros, word_at
 
 TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
 BANG, QUOTE, HASH, AMP, APOSTROPHE, DASH, SLASH = 33, 34, 35, 38, 39, 45, 47
@@ -70,7 +70,7 @@ def tag_end(data: Any, i: int, stop: int) -> int:
     return stop
 
 
-@lean_kernel
+@leaf_kernel
 def copy_bytes(data: Any, first: int, last: int, into: Any, at: int) -> int:
     """Copies bytes. Returns the end of the copy. What is in `into` after it is undefined."""
     end = at + last - first
@@ -83,7 +83,7 @@ def copy_bytes(data: Any, first: int, last: int, into: Any, at: int) -> int:
     return end
 
 
-@lean_kernel
+@leaf_kernel
 def copy_plain(data: Any, i: int, stop: int, into: Any, at: int) -> int:
     """Copies bytes up to the next `<`, `>`, `&` or carriage return, or to the last seven. Returns their number. What is
     in `into` after them is undefined."""
@@ -215,7 +215,7 @@ def referred(data: Any, first: int, last: int) -> int:
     return -1
 
 
-@lean_kernel
+@leaf_kernel
 def take_text(data: Any, i: int, stop: int, into: Any, at: int) -> tuple[int, int]:
     """Copies character data up to the next `<`. Returns the index of the `<` and the end of the copy. References are
     resolved, and a line end becomes one newline."""
