@@ -28,12 +28,12 @@ def kernel(function: Function) -> Function:
 def lean_kernel(function: Function) -> Function:
     """Like `kernel`, but without reference counting, which is slow with many arrays. Only for functions that allocate
     no arrays."""
-    return _compiled(function, _nrt=False)
+    return _compiled(function, _nrt=False, forceinline=False)
 
 
 def leaf_kernel(function: Function) -> Function:
-    """Like `lean_kernel`, but LLVM inlines it into each calling kernel. A call passes seven words per array, which takes
-    longer than the work of a small function."""
+    """Like `lean_kernel`, but LLVM inlines it into each calling kernel. A call passes seven words per array, which
+    takes longer than what a small function does."""
     return _compiled(function, _nrt=False, forceinline=True)
 
 

@@ -138,7 +138,7 @@ def after_attributes(data: Any, i: int, stop: int, declared: Any, declarations: 
         i += 1
 
 
-@lean_kernel
+@leaf_kernel
 def prefixes_hold(data: Any, declared: Any, declarations: int, found: Any, count: int) -> bool:
     """Whether the prefixes of all attributes are declared, and certainly no two attributes have the same name by
     different prefixes."""

@@ -159,7 +159,7 @@ def _is_word(data: Any, i: int, word: bytes) -> bool:
     return same
 
 
-@leaf_kernel
+@lean_kernel
 def list_pieces(data: Any, i: int, stop: int, stack: Any, declared: Any, found: Any, pieces: Any) -> int:
     """Checks the document between two indexes, and lists its pieces (piece_kernels.py) if there is room for them.
     Returns their number, or REFUSED if the document is not ordinary."""

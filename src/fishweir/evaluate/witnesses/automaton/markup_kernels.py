@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishweir.evaluate.jit import inlined, leaf_kernel, lean_kernel
+from fishweir.evaluate.jit import inlined, lean_kernel
 from fishweir.evaluate.witnesses.automaton.character_kernels import REFUSED, is_same
 from fishweir.evaluate.witnesses.automaton.escape_kernels import (
     copy,
@@ -240,7 +240,7 @@ def _is_as_is(data: Any, pieces: Any, piece: int) -> bool:
     return kind == COMMENT and i == stop
 
 
-@leaf_kernel
+@lean_kernel
 def write_markup(
     data: Any,
     pieces: Any,
