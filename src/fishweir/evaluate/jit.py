@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numba
 import numba.extending
 from llvmlite import ir
-from numba.np.arrayobj import populate_array
+from numba.np import arrayobj
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -112,12 +112,13 @@ put_word: Any = numba.extending.intrinsic(_put_word)
 
 def _bytes_at(typing_context: Any, address: Any, size: Any) -> Any:
     kind = numba.types.Array(numba.types.uint8, 1, "C")
+    fill: Any = arrayobj.populate_array
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(kind)(context, builder)
         data = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
         one = context.get_constant(numba.types.intp, 1)
-        populate_array(array, data=data, shape=[args[1]], strides=[one], itemsize=one, meminfo=None)
+        fill(array, data=data, shape=[args[1]], strides=[one], itemsize=one, meminfo=None)
         return array._getvalue()
 
     return kind(numba.types.int64, numba.types.int64), emit

@@ -1,9 +1,9 @@
 """Pieces of an ordinary document: what the check found, so that texts of nodes are written without reading it again.
 
 A piece is a tag, a text, or anything else between two tags. The check (check_kernels.py) lists the pieces of the
-document element in order: where each begins, its kind with flags, and, for a start tag, the places of its end tag and of
-its parent. A piece ends where the next one begins. The last piece is followed by one more, which says where it ends, how
-many elements there are, and whether one of them declares namespaces.
+document element in order: where each begins, its kind with flags, and, for a start tag, the places of its end tag and
+of its parent. A piece ends where the next one begins. The last piece is followed by one more, which says where it ends,
+how many elements there are, and whether one of them declares namespaces.
 """
 
 from __future__ import annotations

@@ -83,8 +83,8 @@ def _enter(data: Any, began: int, declared: Any, count: int, found: Any, tag: An
 
 
 NEXT, STOP, FIRST_ROW, FIRST_PART, LAST_PART, FIRST_END, ENDS, ADDRESS, ROOM, AT, COLUMN = range(11)
-"""Fields of a column: the next row, the last one and the first; its parts; the place of the first end of a text, and the
-number of texts per row; the address, the size and the end so far of its output."""
+"""Fields of a column: the next row, the last one and the first; its parts; the place of the first end of a text, and
+the number of texts per row; the address, the size and the end so far of its output."""
 SHOWS, POSITIONS, NAME, NAME_END, CLOSES, PART = range(6)
 """Fields of a part: what it shows; where the positions of its nodes begin; the name of its attribute, or its literal;
 whether it ends a text."""

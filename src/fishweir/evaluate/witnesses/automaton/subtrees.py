@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.byte_blocks import BLOCK
 from fishweir.evaluate.witnesses.automaton.attribute_kernels import MOST_ATTRIBUTES, MOST_DECLARATIONS
 from fishweir.evaluate.witnesses.automaton.check_kernels import DEEPEST
 from fishweir.evaluate.witnesses.automaton.checking import check, scratch
@@ -38,13 +39,13 @@ AT_FIRST = 1 << 16
 """The number of bytes of a column that are written before its size is estimated."""
 NONE: Ints = np.empty(0, np.int64)
 Taken = tuple[pa.StringArray, NDArray[np.bool_]]
-"""The texts of all rows, one after the other, and whether a row is left to libxml2. Its texts are empty in that case."""
+"""The texts of all rows, one after the other, and whether a row is left to libxml2. Its texts are then empty."""
 
 
 class Part(NamedTuple):
     """A part of the texts of a column: what it shows (subtree_kernels.py) of the node at a position, for each row.
-    `text` is the name of an attribute, or a literal, which needs no positions. If the part `closes` a text, the next one
-    begins another."""
+    `text` is the name of an attribute, or a literal, which needs no positions. If the part `closes` a text, the next
+    one begins another."""
 
     shows: int
     positions: Ints = NONE
@@ -103,14 +104,14 @@ class Bodies:
         columns = _columns(requests, rows, ends)
         longest = int(np.diff(self.bounds)[documents].max(initial=0))
         needed = longest * GROWTH + SIZE + len(names)
-        fixed = self.data, self.bounds, documents, columns, _parts(requests), positions
-        lists = np.frombuffer(names, np.uint8), *_scratch(longest)
         offsets, refused = np.zeros(ends[-1], np.int32), np.zeros(len(documents), np.bool_)
+        given: list[Any] = [self.data, self.bounds, documents, columns, _parts(requests), positions]
+        given += [np.frombuffer(names + bytes(BLOCK), np.uint8), *_scratch(longest), offsets, refused]
         texts = [np.empty(AT_FIRST + needed, np.uint8) for _ in requests]
         while True:
             columns[:, ADDRESS] = [text.ctypes.data for text in texts]
             columns[:, ROOM] = [len(text) for text in texts]
-            if write_columns(*fixed, *lists, offsets, refused):
+            if write_columns(*given):
                 break
             texts = [_with_room(*one, needed) for one in zip(texts, columns, strict=True)]
         sizes = columns[:, AT].tolist()
