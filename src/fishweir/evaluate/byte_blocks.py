@@ -44,10 +44,6 @@ def either(*tests: Test) -> Test:
     return lambda builder, block: reduce(builder.or_, (test(builder, block) for test in tests))
 
 
-def both(*tests: Test) -> Test:
-    return lambda builder, block: reduce(builder.and_, (test(builder, block) for test in tests))
-
-
 def is_byte(byte: int) -> Test:
     return lambda builder, block: builder.icmp_unsigned("==", block, _every(byte))
 
