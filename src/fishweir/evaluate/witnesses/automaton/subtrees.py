@@ -107,7 +107,7 @@ class Bodies:
         offsets, refused = np.zeros(ends[-1], np.int32), np.zeros(len(documents), np.bool_)
         given: list[Any] = [self.data, self.bounds, documents, columns, _parts(requests), positions]
         given += [np.frombuffer(names + bytes(BLOCK), np.uint8), *_scratch(longest), offsets, refused]
-        texts = [np.empty(AT_FIRST + needed, np.uint8) for _ in requests]
+        texts = [_memory(AT_FIRST + needed) for _ in requests]
         while True:
             columns[:, ADDRESS] = [text.ctypes.data for text in texts]
             columns[:, ROOM] = [len(text) for text in texts]
@@ -146,12 +146,17 @@ def _scratch(longest: int) -> tuple[Ints | NDArray[np.uint8], ...]:
     return *scratch(), pieces, levels, shown, tag, np.empty(longest + SIZE, np.uint8)
 
 
+def _memory(size: int) -> NDArray[np.uint8]:
+    """Memory of Arrow, which keeps what is freed for the next column, unlike the memory of large NumPy arrays."""
+    return np.frombuffer(pa.allocate_buffer(size), np.uint8)
+
+
 def _with_room(text: NDArray[np.uint8], column: Ints, needed: int) -> NDArray[np.uint8]:
     """A text that has room for all rows if the others are like those that are written, and for one more in any case.
     Memory that is not used costs nothing."""
     filled, written = int(column[AT]), int(column[NEXT] - column[FIRST_ROW])
     rows = int(column[STOP] - column[FIRST_ROW])
-    grown = np.empty(max(int(filled * rows / max(written, 1) * 1.1), len(text)) + needed, np.uint8)
+    grown = _memory(max(int(filled * rows / max(written, 1) * 1.1), len(text)) + needed)
     grown[:filled] = text[:filled]
     return grown
 
