@@ -41,10 +41,11 @@ SEE_ALL = {"__init__", "__main__", "engine", "cli", "papers", "testing"}
 EVALUATOR: dict[str, set[str]] = {
     "arrays": set(),
     "jit": set(),
+    "byte_blocks": set(),
     "precompile": {"jit"},
     "matches": {"arrays"},
     "results": {"arrays"},
-    "witnesses": {"arrays", "jit"},
+    "witnesses": {"arrays", "byte_blocks", "jit"},
     "statistics": {"witnesses"},
     "index": {"arrays", "jit", "witnesses", "statistics"},
     "watermarks": set(),

@@ -7,7 +7,17 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fishweir.pipeline.text_pieces import Piece, Texts, are_empty, either, has_any, interleaved, joined, of_rows
+from fishweir.pipeline.text_pieces import (
+    Piece,
+    Texts,
+    are_empty,
+    either,
+    has_any,
+    interleaved,
+    joined,
+    numbered,
+    of_rows,
+)
 from tests.strategies import examples
 
 TEXTS = st.text(st.sampled_from("aé€𝄞<& "), max_size=20)
@@ -75,3 +85,10 @@ def test_only_the_bytes_of_a_slice_are_searched() -> None:
     assert has_any(column, marked)
     assert not has_any(column.slice(1, 2), marked)
     assert not has_any(pa.array([], pa.string()), marked)
+
+
+@given(st.lists(st.integers(0, 2**62)), TEXTS)
+def test_numbers_after_a_prefix(numbers: list[int], prefix: str) -> None:
+    found = numbered(prefix, np.array(sorted(numbers), np.int64))
+    found.validate(full=True)
+    assert found.to_pylist() == [f"{prefix}{number}" for number in sorted(numbers)]

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numba
 import numba.extending
 from llvmlite import ir
+from numba.np import arrayobj
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -27,7 +28,13 @@ def kernel(function: Function) -> Function:
 def lean_kernel(function: Function) -> Function:
     """Like `kernel`, but without reference counting, which is slow with many arrays. Only for functions that allocate
     no arrays."""
-    return _compiled(function, _nrt=False)
+    return _compiled(function, _nrt=False, forceinline=False)
+
+
+def leaf_kernel(function: Function) -> Function:
+    """Like `lean_kernel`, but LLVM inlines it into each calling kernel. A call passes seven words per array, which
+    takes longer than what a small function does."""
+    return _compiled(function, _nrt=False, forceinline=True)
 
 
 def _compiled(function: Function, **options: Any) -> Function:
@@ -101,3 +108,22 @@ def _put_word(typing_context: Any, array: Any, index: Any, word: Any) -> Any:
 
 put_word: Any = numba.extending.intrinsic(_put_word)
 """Writes a number to eight bytes of an array from an index on. The caller ensures that they exist."""
+
+
+def _bytes_at(typing_context: Any, address: Any, size: Any) -> Any:
+    kind = numba.types.Array(numba.types.uint8, 1, "C")
+    fill: Any = arrayobj.populate_array
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(kind)(context, builder)
+        data = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+        one = context.get_constant(numba.types.intp, 1)
+        fill(array, data=data, shape=[args[1]], strides=[one], itemsize=one, meminfo=None)
+        return array._getvalue()
+
+    return kind(numba.types.int64, numba.types.int64), emit
+
+
+bytes_at: Any = numba.extending.intrinsic(_bytes_at)
+"""An array of some bytes from an address on, so that a kernel can write any number of arrays. The caller ensures that
+they exist."""

@@ -28,6 +28,20 @@ HELD = 4096
 """The number of results whose documents are held in memory as objects."""
 
 
+class _Logs:
+    """The logs of streams. Not a method of the block: its documents would refer back to it, and Python would free the
+    arrays of both much later, so that each block needed new memory."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._known: dict[int, StreamLog] = {}
+
+    def __call__(self, stream: int) -> StreamLog:
+        if stream not in self._known:
+            self._known[stream] = open_log(self._home.streams, stream)
+        return self._known[stream]
+
+
 class Block:
     """Some entries: results of rows, independent of the queries."""
 
@@ -39,15 +53,10 @@ class Block:
         self.rows = rows.take(pa.array(used)) if len(used) < len(rows) else rows
         self.others = entries.others[some]
         self.last = entries.documents[some]
-        self._logs: dict[int, StreamLog] = {}
+        self.log = _Logs(home)
         self.each = self.rows.column("each").to_numpy().astype(np.bool_)
         since = self.rows.column("since").combine_chunks().fill_null(np.iinfo(np.int64).max)
         self.since = since.to_numpy(zero_copy_only=False)
-
-    def log(self, stream: int) -> StreamLog:
-        if stream not in self._logs:
-            self._logs[stream] = open_log(self.home.streams, stream)
-        return self._logs[stream]
 
     @cached_property
     def alone(self) -> NDArray[np.bool_]:

@@ -29,6 +29,7 @@ from fishweir.pipeline.outputs import is_bound_when_read
 from fishweir.pipeline.rebinding import nodes_of_all
 from fishweir.pipeline.source_documents import bind
 from fishweir.pipeline.text_pieces import Piece, Texts, are_empty, either, has_any, interleaved, joined, of_rows
+from fishweir.pipeline.written_rows import Shown, written_rows
 from fishweir.records import dataclass
 
 BOUND = pa.struct([("document", pa.string()), ("node", pa.string()), ("value", pa.string())])
@@ -67,15 +68,23 @@ class _BoundSide:
         there = self.nodes[name] != ABSENT
         return self.of if there.all() else np.where(there, np.cumsum(there) - 1, -1)[self.of]
 
-    def fields(self, name: str) -> list[Texts]:
-        """The fields of a variable's binding, for each result."""
+    def written(self, output: tuple[Output, ...]) -> Shown | None:
+        """The texts of all results, if each has a binding of its own where all variables are bound."""
+        if not (self.of == np.arange(len(self))).all() or any((nodes == ABSENT).any() for nodes in self.nodes.values()):
+            return None
+        variables = {name: (self.variables[name].step, nodes) for name, nodes in self.nodes.items()}
+        return written_rows(self.columns, self.documents, variables, output)
+
+    def origins(self, name: str) -> list[Texts]:
+        """The document and the node of a variable's binding, for each result."""
         there = self.nodes[name] != ABSENT
         documents, places = self.documents[there], self.places(name)
-        return [
-            Texts(self.columns.ids, documents).at(places),
-            self._node_ids(name, documents, self.nodes[name][there]).at(places),
-            Texts(self._texts[self.value(name)], places),
-        ]
+        ids = Texts(self.columns.ids, documents).at(places)
+        return [ids, self._node_ids(name, documents, self.nodes[name][there]).at(places)]
+
+    def values(self, name: str) -> Texts:
+        """The value of a variable's binding, for each result."""
+        return Texts(self._texts[self.value(name)], self.places(name))
 
     def _node_ids(self, name: str, documents: Ints, nodes: Ints) -> Texts:
         step = self.variables[name].step
@@ -149,8 +158,8 @@ class BoundColumns:
             _BoundSide(documents, of, [v for v in self.variables if v.side == number], nodes)
             for number, of in enumerate(sides)
         ]
-
-        for side in self.sides:
+        self._written = self.sides[0].written(shape.output) if len(self.sides) == 1 else None
+        for side in self.sides if self._written is None else ():
             named = (side.value(name) for name in side.variables if name[0] != "_")
             side.read([*named, *_shown_texts(side, shape.output)])
 
@@ -159,20 +168,26 @@ class BoundColumns:
         named = [variable for variable in self.variables if variable.name[0] != "_"]
         if not named:
             return no_bindings(self.size)
-        parts = [self.sides[variable.side].fields(variable.name) for variable in named]
-        there = np.column_stack([value.places >= 0 for _, _, value in parts])
-        values = [interleaved(field, there) for field in zip(*parts, strict=True)]
+        parts = [self.sides[variable.side].origins(variable.name) for variable in named]
+        there = np.column_stack([ids.places >= 0 for ids, _ in parts])
+        fields = [interleaved(field, there) for field in zip(*parts, strict=True)]
+        if self._written is not None:
+            fields.append(self._written[1])
+        else:
+            fields.append(interleaved([self.sides[one.side].values(one.name) for one in named], there))
         keys = pa.array([variable.name for variable in named], pa.string())
         offsets = np.append(0, np.cumsum(there.sum(axis=1)))
         which = np.broadcast_to(np.arange(len(named)), there.shape)[there]
         return pa.MapArray.from_arrays(
             pa.array(offsets, pa.int32()),
             keys.take(pa.array(which)),
-            pa.StructArray.from_arrays(values, fields=[*BOUND]),
+            pa.StructArray.from_arrays(fields, fields=[*BOUND]),
         )
 
     def outputs(self) -> pa.StringArray | None:
         """The text of each result; None if a part depends on several sides at once."""
+        if self._written is not None:
+            return self._written[0]
         pieces = self._all_pieces(self.shape.output)
         return None if pieces is None else joined(pieces, self.size)
 

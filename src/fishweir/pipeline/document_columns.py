@@ -24,7 +24,7 @@ from fishweir.algebra.normal import ANY_ROOT
 from fishweir.evaluate.arrays import Ints, distinct
 from fishweir.evaluate.group import origin_of
 from fishweir.evaluate.witnesses.automaton import subtree_kernels as kernels
-from fishweir.evaluate.witnesses.automaton.subtrees import Bodies, Request
+from fishweir.evaluate.witnesses.automaton.subtrees import Bodies, Part, Request
 from fishweir.evaluate.witnesses.path_tables import only_chunk
 from fishweir.evaluate.witnesses.shared_paths import FoundTables, SharedPaths
 from fishweir.intake.log import StreamLog
@@ -128,9 +128,7 @@ class DocumentColumns:
             return []
         keys = [distinct((one.documents << 32) + one.nodes) for one in asked]
         requests = [
-            Request(
-                once >> 32, (once & _NODE) % ATTRIBUTE, one.what, one.step.name if one.what == kernels.ATTRIBUTE else ""
-            )
+            Request(once >> 32, [Part(one.what, (once & _NODE) % ATTRIBUTE, one.step.name)])
             for one, (once, _) in zip(asked, keys, strict=True)
         ]
         taken = zip(asked, keys, self.bodies.take_all(requests), strict=True)
@@ -139,11 +137,9 @@ class DocumentColumns:
     def _completed(self, asked: NodeTexts, keys: Ints, texts: pa.StringArray, refused: Any) -> pa.StringArray:
         """Texts with those that only libxml2 can read."""
         left = keys[refused | ((keys & _NODE) >= ATTRIBUTE)]
-        if not len(left):
-            return texts
         documents = zip(self.taken((left >> 32).tolist()), (left & _NODE).tolist(), strict=True)
         rest = [_one(document, node, asked.what, asked.step) for document, node in documents]
-        return _replaced(texts, np.searchsorted(keys, left), rest)
+        return replaced(texts, np.searchsorted(keys, left), rest)
 
     def walked(self, shared: SharedPaths, documents: Ints) -> FoundTables:
         """The witnesses of some ascending documents, by position in the list."""
@@ -188,7 +184,10 @@ def _one(document: SourceDocument, node: int, what: int, step: Step) -> str:
     return node_text(bound, what == kernels.CONTENT)
 
 
-def _replaced(texts: pa.StringArray, places: Ints, by: list[str]) -> pa.StringArray:
+def replaced(texts: pa.StringArray, places: Ints, by: list[str]) -> pa.StringArray:
+    """Texts with some at ascending places replaced by others."""
+    if not by:
+        return texts
     if len(places) == len(texts):
         return pa.array(by, pa.string())
     at = np.arange(len(texts))

@@ -158,11 +158,11 @@ def _nodes(block: Block, shape: Any, entries: Ints, sides: list[Ints]) -> Ints |
     given = lists.is_valid().to_numpy(zero_copy_only=False)[rows]
     if not given.any():
         return bound_once(shape, block.columns, sides) if shape.windows else None
-    chosen = lists.take(pa.array(rows[given]))
-    if (chosen.value_lengths().to_numpy() < width).any():
+    chosen = taken_at(lists, rows[given])
+    offsets, flat = chosen.offsets.to_numpy(), chosen.flatten().to_numpy()
+    if (np.diff(offsets) < width).any():
         return None
-    starts = chosen.offsets.to_numpy()[:-1] - chosen.offsets[0].as_py()
-    flat = chosen.flatten().to_numpy()
+    starts = offsets[:-1] - offsets[0]
     found = np.empty((len(entries), width), np.int64)
     found[given] = flat[starts[:, None] + np.arange(width)]
     if not given.all():

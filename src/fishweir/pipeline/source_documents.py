@@ -26,6 +26,7 @@ from fishweir.evaluate.group import origin_of
 from fishweir.intake.log import StreamLog
 from fishweir.intake.schema import column_name
 from fishweir.pipeline.home import Home, open_log
+from fishweir.pipeline.text_pieces import numbered
 from fishweir.records import dataclass
 
 
@@ -104,7 +105,7 @@ def _listed(found: pa.Table, name: str) -> list[Any]:
 def ids_of(log: StreamLog, numbers: Ints) -> pa.StringArray:
     """The ids of documents with ascending numbers, read without the rest of the documents."""
     given = fields_of(log, numbers, ["id"]).column("id").combine_chunks()
-    counted = pc.binary_join_element_wise(f"{log.stream.name}-", pc.cast(pa.array(numbers), pa.string()), "")
+    counted = numbered(f"{log.stream.name}-", numbers)
     return counted if given.null_count == len(given) else pc.if_else(_is_given(given), given, counted)
 
 

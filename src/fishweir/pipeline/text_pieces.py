@@ -96,6 +96,16 @@ def _interleaved(pieces: Sequence[Piece], size: int) -> tuple[Ints, NDArray[np.u
     return bounds, into
 
 
+def numbered(prefix: str, numbers: Ints) -> pa.StringArray:
+    """Ascending numbers that are not negative, each after a prefix."""
+    if not len(numbers):
+        return pa.array([], pa.string())
+    before = _held(prefix.encode(), np.uint8)
+    content = np.empty(len(numbers) * (len(before) + len(str(numbers[-1]))), np.uint8)
+    bounds = np.zeros(len(numbers) + 1, np.int64)
+    return _column(bounds, content[: _write_numbers(before, numbers, content, bounds)])
+
+
 def _column(offsets: Ints, content: NDArray[np.uint8]) -> pa.StringArray:
     if len(content) > LONGEST:
         raise pa.ArrowInvalid(f"the texts of a column have {len(content):,} bytes; the limit is {LONGEST:,}")
@@ -159,3 +169,21 @@ def _copy_texts(data: Any, offsets: Any, places: Any, bounds: Any, number: int, 
             put_word(into, first + shift, word_at(data, first))
             first += 8
         put_word(into, last - 8 + shift, word_at(data, last - 8))
+
+
+@lean_kernel
+def _write_numbers(prefix: Any, numbers: Any, into: Any, bounds: Any) -> int:
+    """Writes each number after the prefix. Sets the bounds of the texts, and returns the last one."""
+    at = 0
+    for row in range(len(numbers)):
+        for k in range(len(prefix)):
+            into[at + k] = prefix[k]
+        rest, digits = numbers[row] // 10, 1
+        while rest > 0:
+            rest, digits = rest // 10, digits + 1
+        rest, at = numbers[row], at + len(prefix) + digits
+        for k in range(digits):
+            into[at - 1 - k] = 48 + rest % 10
+            rest //= 10
+        bounds[row + 1] = at
+    return at

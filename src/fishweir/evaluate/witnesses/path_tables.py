@@ -100,11 +100,13 @@ class PathTable:
     def _made(self) -> dict[Callable[[PathTable], Any], Any]:
         return {}
 
-    @cached_property
+    @property
     def first(self) -> PathTable:
         """The first node of each document, which is the value of a column of a document."""
-        if self.single:
-            return self
+        return self if self.single else self._firsts  # a table that refers to itself would be freed much later
+
+    @cached_property
+    def _firsts(self) -> PathTable:
         _, rows = np.unique(self.documents, return_index=True)
         return PathTable(self.documents[rows], self.nodes[rows], self.texts.take(pa.array(rows)))
 

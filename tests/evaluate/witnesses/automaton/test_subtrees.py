@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,8 @@ import pytest
 from fishweir.algebra.construct import element_text, node_text
 from fishweir.algebra.documents import Element, attributes_named, elements, parse_document, string_value
 from fishweir.evaluate.witnesses.automaton import subtrees
-from fishweir.evaluate.witnesses.automaton.subtree_kernels import ATTRIBUTE, CONTENT, MARKUP, VALUE
-from fishweir.evaluate.witnesses.automaton.subtrees import Bodies, Request
+from fishweir.evaluate.witnesses.automaton.subtree_kernels import ATTRIBUTE, CONTENT, LITERAL, MARKUP, QUOTED, VALUE
+from fishweir.evaluate.witnesses.automaton.subtrees import Bodies, Part, Request
 from tests.evaluate.witnesses.automaton.support import real_bodies
 
 SHOWN: dict[int, Callable[[Element], str]] = {
@@ -127,10 +128,9 @@ def test_other_documents_are_left_to_libxml2() -> None:
     assert texts.to_pylist() == ["", "", "1", ""]
 
 
-@pytest.mark.parametrize("at_once", [subtrees.AT_ONCE, 300])
-def test_one_pass_for_several_requests(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    """Several requests for the same documents agree with single requests, even if the buffer must grow and documents
-    are read in portions."""
+@pytest.mark.parametrize("at_first", [subtrees.AT_FIRST, 300])
+def test_one_pass_for_several_requests(monkeypatch: pytest.MonkeyPatch, at_first: int) -> None:
+    """Several requests for the same documents agree with single requests, even if the buffers must grow."""
     draw = random.Random(3)
     bodies = [document(draw) for _ in range(200)] + [b"<a>" + b"<b>&gt;</b>" * 400 + b"</a>"]
     read = Bodies.of(pa.array(bodies, pa.large_binary()))
@@ -139,10 +139,68 @@ def test_one_pass_for_several_requests(monkeypatch: pytest.MonkeyPatch, at_once:
     for what in (VALUE, MARKUP, CONTENT, ATTRIBUTE, MARKUP):
         chosen = sorted(draw.sample(places, len(places) // 2))
         documents, positions = np.array(chosen, np.int64).reshape(-1, 2).T.copy()
-        requests.append(Request(documents, positions, what, "id" if what == ATTRIBUTE else ""))
-    alone_each = [read.take(*request) for request in requests]
-    monkeypatch.setattr(subtrees, "AT_ONCE", at_once)
+        requests.append(Request(documents, [Part(what, positions, "id" if what == ATTRIBUTE else "")]))
+    alone_each = [read.take_all([request])[0] for request in requests]
+    monkeypatch.setattr(subtrees, "AT_FIRST", at_first)
     for (alone, left), (texts, refused) in zip(alone_each, read.take_all(requests), strict=True):
         assert texts.equals(alone)
         assert refused.tolist() == left.tolist()
         assert not refused.all()
+
+
+@pytest.mark.parametrize("at_first", [subtrees.AT_FIRST, 100])
+def test_rows_of_several_parts(monkeypatch: pytest.MonkeyPatch, at_first: int) -> None:
+    """A row has several texts, and a text several parts. If one of them is refused, the whole row is."""
+    monkeypatch.setattr(subtrees, "AT_FIRST", at_first)
+    draw = random.Random(5)
+    bodies = [document(draw) for _ in range(300)] + [b"<a>&e;</a>"]
+    read = Bodies.of(pa.array(bodies, pa.large_binary()))
+    places, nodes = nodes_of(bodies, [*read.ordinary[:-1].tolist(), False], 5)
+    other = draw.choices(range(len(places)), k=len(places))
+    other = [k if places[k][0] == places[i][0] else i for i, k in enumerate(other)]
+    documents, one = np.array([*places, (len(bodies) - 1, 0)], np.int64).T.copy()
+    two = np.array([*(places[k][1] for k in other), 0], np.int64)
+    parts = [
+        Part(LITERAL, text="<é by=", closes=False), Part(QUOTED, one, closes=False), Part(MARKUP, two),
+        Part(VALUE, two), Part(CONTENT, one, closes=False), Part(LITERAL, text="."),
+    ]  # fmt: skip
+    texts, refused = read.take_all([Request(documents, parts)])[0]
+    texts.validate(full=True)
+    rows = np.array(texts.to_pylist()).reshape(-1, 3).tolist()
+    left = [read.take(documents, *shown)[1] for shown in ((two, MARKUP), (one, CONTENT))]
+    assert refused.tolist() == (left[0] | left[1]).tolist()
+    assert 0.1 < refused.mean() < 0.9
+    for row, is_left, node, k in zip(rows[:-1], refused[:-1].tolist(), nodes, other, strict=True):
+        expected = [
+            f"<é by={quoteattr(string_value(node))}{element_text(nodes[k])}",
+            string_value(nodes[k]),
+            SHOWN[CONTENT](node) + ".",
+        ]
+        assert row == (["", "", ""] if is_left else expected)
+    assert rows[-1] == ["", "", ""]
+
+
+MARKED = ["", "&amp;", ">", "\r", "\n\t", "é", "]]", "'", '"', "<!--x-->", "<b/>", "<![CDATA[<]]>"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 30, 31, 32, 33, 63, 64, 65])
+def test_blocks_of_bytes(size: int) -> None:
+    """Marks before, at and after the ends of blocks, also at the end of the data."""
+    for mark in MARKED:
+        value = mark if mark[:1] != "<" and mark != '"' else ""
+        text = "x" * size + mark + "y" * size
+        bodies = [f'<a{"n" * size} k="{"v" * size}{value}">{text}</a{"n" * size}>'.encode()] * 2
+        assert Bodies.of(pa.array(bodies, pa.large_binary())).ordinary.all()
+        assert compared(bodies)[VALUE] == 0
+
+
+@pytest.mark.parametrize("size", [0, 1, 30, 31, 32, 33, 64])
+@pytest.mark.parametrize("wrong", ["\x01", "&", "&e;", "]]>", "\x00"])
+def test_wrong_characters_in_blocks(size: int, wrong: str) -> None:
+    """They are found wherever they are, and texts do not end in the next document."""
+    plain = "x" * size
+    bodies = [f"<a>{plain}{wrong}{plain}</a>", f"<a>{plain}", f"<{plain}a>1</{plain}b>", f"<a>{plain}</a>"]
+    if wrong != "]]>":
+        bodies.insert(0, f"<a k='{plain}{wrong}'/>")
+    read = Bodies.of(pa.array([body.encode() for body in bodies], pa.large_binary()))
+    assert read.ordinary.tolist() == [False] * (len(bodies) - 1) + [True]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishweir.evaluate.jit import inlined, lean_kernel
+from fishweir.evaluate.jit import inlined, leaf_kernel, lean_kernel
 from fishweir.evaluate.witnesses.automaton.character_kernels import (
     FOLLOWS,
     KINDS,
@@ -83,7 +83,7 @@ def _is_reserved(data: Any, first: int, last: int) -> bool:
     return xml or (last - first == 29 and data[last - 1] == SLASH and data[last - 6] == 120)
 
 
-@lean_kernel
+@leaf_kernel
 def after_attributes(data: Any, i: int, stop: int, declared: Any, declarations: int, found: Any, name: Any) -> int:
     """The index of the `>` or `/>` that ends a start tag, starting after its name. Sets name[1] to the number of
     declarations in force and name[2] to the number of attributes. Prefixes are checked once all declarations are
@@ -138,7 +138,7 @@ def after_attributes(data: Any, i: int, stop: int, declared: Any, declarations: 
         i += 1
 
 
-@lean_kernel
+@leaf_kernel
 def prefixes_hold(data: Any, declared: Any, declarations: int, found: Any, count: int) -> bool:
     """Whether the prefixes of all attributes are declared, and certainly no two attributes have the same name by
     different prefixes."""

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fishweir.evaluate.jit import inlined, lean_kernel, trailing_zeros, word_at
+from fishweir.evaluate.byte_blocks import BLOCK, differences, either, is_between, is_byte, is_not, testing
+from fishweir.evaluate.jit import inlined, leaf_kernel, lean_kernel, trailing_zeros, word_at
 from fishweir.evaluate.witnesses.automaton.escape_kernels import is_kept
 from fishweir.evaluate.witnesses.automaton.piece_kernels import COPIED, PLAIN
 from fishweir.evaluate.witnesses.automaton.scan_kernels import (
@@ -20,10 +21,12 @@ from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     COLON,
     GREATER,
     LESS,
+    NEWLINE,
     ONES,
     QUOTE,
     RETURN,
     SEMICOLON,
+    TAB,
     TOPS,
     is_space,
     referred,
@@ -49,22 +52,32 @@ def _kinds() -> Any:
 
 
 KINDS = _kinds()
-_LESSES, _GREATERS, _AMPS, _CLOSINGS = (ONES * np.uint64(mark) for mark in (LESS, GREATER, AMP, CLOSING))
-_QUOTES, _APOSTROPHES = (ONES * np.uint64(mark) for mark in (QUOTE, APOSTROPHE))
 _CONTROLS = ONES * np.uint64(32)
+_in_text = testing(
+    either(
+        is_not(either(is_between(32, 127), is_byte(NEWLINE), is_byte(TAB))),
+        *(is_byte(mark) for mark in (LESS, AMP, GREATER, CLOSING)),
+    )
+)
+_in_value = testing(either(is_not(is_between(32, 127)), *(is_byte(mark) for mark in (LESS, AMP, QUOTE, APOSTROPHE))))
+_after_names = testing(
+    is_not(
+        either(
+            is_between(ord("a"), ord("z"), ignored=32), is_between(ord("0"), ord("9")),
+            *(is_byte(ord(mark)) for mark in "_.-"),
+        )
+    )
+)  # fmt: skip
 
 
 @inlined
-def _plain_until(data: Any, i: int, stop: int, one: Any, other: Any) -> int:
-    """The index of the next byte that needs a further check, or an earlier index. `one` and `other` are words of eight
-    marks each, which need it as well as `<`, `&`, control characters and characters beyond ASCII."""
-    while i + 8 <= stop:
-        word = word_at(data, i)
-        found = ((word - _CONTROLS) & ~word & TOPS) | (word & TOPS) | zero_bytes(word ^ _LESSES)
-        found |= zero_bytes(word ^ _AMPS) | zero_bytes(word ^ one) | zero_bytes(word ^ other)
+def _until(test: Any, data: Any, i: int, stop: int) -> int:
+    """The index of the next byte for which a test holds, or an earlier index near the end of the data."""
+    while i < stop and i + BLOCK <= len(data):
+        found = test(data, i)
         if found:
-            return i + (trailing_zeros(found) >> 3)
-        i += 8
+            return i + trailing_zeros(found)
+        i += BLOCK
     return i
 
 
@@ -109,24 +122,24 @@ def after_reference(data: Any, i: int, stop: int) -> int:
     return end + 1 if code >= 0 and _is_character(code) else REFUSED
 
 
-@lean_kernel
+@leaf_kernel
 def after_text(data: Any, i: int, stop: int, name: Any) -> int:
     """The index of the `<` that ends a text. Sets name[3] to what markup and values copy of it (piece_kernels.py)."""
     copied = COPIED | PLAIN
     while i < stop:
-        i = _plain_until(data, i, stop, _CLOSINGS, _GREATERS)
+        i = _until(_in_text, data, i, stop)
         if i >= stop:
             return REFUSED
         byte = data[i]
+        if byte == LESS:
+            name[3] = copied
+            return i
         if KINDS[byte] & _PLAIN or byte == QUOTE or byte == APOSTROPHE:
             if byte == RETURN:
                 copied = 0
             elif byte == GREATER:
                 copied &= PLAIN
             i += 1
-        elif byte == LESS:
-            name[3] = copied
-            return i
         elif byte == AMP:
             first, i = i, after_reference(data, i, stop)
             copied &= COPIED if i >= 0 and is_kept(data, first) else 0
@@ -143,11 +156,11 @@ def after_text(data: Any, i: int, stop: int, name: Any) -> int:
     return REFUSED
 
 
-@lean_kernel
+@leaf_kernel
 def after_value(data: Any, i: int, stop: int, quote: int) -> int:
     """The index of the quote that ends a value."""
     while i < stop:
-        i = _plain_until(data, i, stop, _QUOTES, _APOSTROPHES)
+        i = _until(_in_value, data, i, stop)
         if i >= stop:
             return REFUSED
         byte = data[i]
@@ -166,7 +179,7 @@ def after_value(data: Any, i: int, stop: int, quote: int) -> int:
     return REFUSED
 
 
-@lean_kernel
+@leaf_kernel
 def after_section(data: Any, i: int, stop: int, one: int, two: int, comment: bool) -> int:
     """The index after `one two >`. Checks all characters before it. A comment may have two dashes only at its end."""
     marks = ONES * np.uint64(one)
@@ -202,13 +215,13 @@ def after_part(data: Any, i: int, stop: int) -> int:
     """The index after a name without a colon."""
     if i >= stop or not KINDS[data[i]] & STARTS:
         return REFUSED
-    first = i
+    first, i = i, min(_until(_after_names, data, i, stop), stop)
     while i < stop and KINDS[data[i]] & FOLLOWS:
         i += 1
     return i if i - first <= LONGEST_NAME else REFUSED
 
 
-@lean_kernel
+@leaf_kernel
 def after_name(data: Any, i: int, stop: int, name: Any) -> int:
     """The index after a name. Sets name[0] to the index of its colon, or of its start if it has none."""
     name[0] = i
@@ -219,10 +232,13 @@ def after_name(data: Any, i: int, stop: int, name: Any) -> int:
     return i
 
 
-@lean_kernel
+@leaf_kernel
 def is_same(data: Any, one: int, one_end: int, other: int, other_end: int) -> bool:
-    if one_end - one != other_end - other:
+    size = one_end - one
+    if size != other_end - other:
         return False
+    if size <= BLOCK and max(one, other) + BLOCK <= len(data):
+        return differences(data, one, other) & ((np.uint64(1) << np.uint64(size)) - np.uint64(1)) == 0
     for k in range(one_end - one):
         if data[one + k] != data[other + k]:
             return False

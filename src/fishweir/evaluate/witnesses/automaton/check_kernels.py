@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishweir.evaluate.jit import inlined, lean_kernel
+from fishweir.evaluate.jit import inlined, leaf_kernel, lean_kernel
 from fishweir.evaluate.witnesses.automaton.attribute_kernels import (
     after_attributes,
     is_declared,
@@ -34,11 +34,13 @@ from fishweir.evaluate.witnesses.automaton.piece_kernels import (
     COMMENT,
     COPIED,
     DECLARES,
+    ELEMENT,
     EMPTY,
     END,
     INSTRUCTION,
     LAST,
     NOTHING,
+    PARENT,
     SECTION,
     START,
     TEXT,
@@ -85,7 +87,7 @@ def _after_instruction(data: Any, i: int, stop: int) -> int:
     return REFUSED
 
 
-@lean_kernel
+@leaf_kernel
 def _after_other(data: Any, i: int, stop: int, inside: bool) -> int:
     """The index after a comment, a processing instruction or, inside an element, a CDATA section."""
     if data[i + 1] == QUESTION:
@@ -170,7 +172,7 @@ def list_pieces(data: Any, i: int, stop: int, stack: Any, declared: Any, found: 
         i = _after_declaration(data, i + 5, stop)
         if i < 0:
             return REFUSED
-    depth, declarations, count = 0, 0, 0
+    depth, declarations, count, elements, declares = 0, 0, 0, 0, 0
     while i < stop:
         began = i
         if data[i] != LESS:
@@ -231,12 +233,16 @@ def list_pieces(data: Any, i: int, stop: int, stack: Any, declared: Any, found: 
                 declarations = name[1]
                 if declarations > before:
                     kind |= DECLARES
+                    declares = DECLARES
             if colon != first and (
                 is_xml(data, first, colon) or not is_declared(data, first, colon, declared, declarations)
             ):
                 return REFUSED
             if name[2] > 0 and not prefixes_hold(data, declared, declarations, found, name[2]):
                 return REFUSED
+            if count < len(pieces):
+                pieces[elements, ELEMENT], pieces[count, PARENT] = count, stack[depth, 3] if depth > 0 else -1
+            elements += 1
             if data[i] == SLASH:
                 declarations, kind = before, EMPTY | kind & DECLARES
                 i += 2
@@ -249,7 +255,9 @@ def list_pieces(data: Any, i: int, stop: int, stack: Any, declared: Any, found: 
         put_piece(pieces, count, began, kind)
         count += 1
         if depth == 0:
-            put_piece(pieces, count, i, NOTHING)
+            put_piece(pieces, count, i, NOTHING | declares)
+            if count < len(pieces):
+                pieces[count, LAST] = elements
     return count if count > 0 and depth == 0 else REFUSED
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishweir.evaluate.jit import inlined, lean_kernel
+from fishweir.evaluate.jit import inlined, leaf_kernel, lean_kernel
 from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     AMP,
+    APOSTROPHE,
     GREATER,
     LESS,
     NEWLINE,
@@ -56,7 +57,7 @@ def _put_escaped(code: int, inside_value: bool, into: Any, at: int) -> int:
     return put_character(code, into, at)
 
 
-@lean_kernel
+@leaf_kernel
 def write_text(data: Any, i: int, stop: int, into: Any, at: int) -> tuple[int, int]:
     """Writes character data up to the next `<`. Returns the index of the `<` and the end of the output."""
     while True:
@@ -93,7 +94,7 @@ def is_kept(data: Any, i: int) -> bool:
     return (two == 116 and (one == 108 or one == 103)) or (one == 97 and two == 109)
 
 
-@lean_kernel
+@leaf_kernel
 def write_section(data: Any, i: int, stop: int, into: Any, at: int) -> int:
     """Writes the content of a CDATA section as text. Returns the end of the output."""
     while True:
@@ -134,3 +135,25 @@ def write_value(data: Any, i: int, stop: int, into: Any, at: int) -> int:
             at += 1
         i += 1
     return at
+
+
+@lean_kernel
+def write_quoted(text: Any, size: int, into: Any, at: int) -> int:
+    """Writes the first bytes of a text as `quoteattr` of Python does: in quotation marks, or in apostrophes if it
+    contains quotation marks only. Returns the end of the output."""
+    quotes = apostrophes = False
+    for k in range(size):
+        quotes |= text[k] == QUOTE
+        apostrophes |= text[k] == APOSTROPHE
+    mark = APOSTROPHE if quotes and not apostrophes else QUOTE
+    into[at] = mark
+    at += 1
+    for k in range(size):
+        byte = text[k]
+        if byte == mark or byte == AMP or byte == LESS or byte == GREATER or byte < SPACE:
+            at = _put_escaped(byte, True, into, at)
+        else:
+            into[at] = byte
+            at += 1
+    into[at] = mark
+    return at + 1

@@ -1,8 +1,9 @@
 """Pieces of an ordinary document: what the check found, so that texts of nodes are written without reading it again.
 
 A piece is a tag, a text, or anything else between two tags. The check (check_kernels.py) lists the pieces of the
-document element in order: where each begins, its kind with flags, and, for a start tag, the place of its end tag. A
-piece ends where the next one begins, and the last piece is followed by one more that only says where it ends.
+document element in order: where each begins, its kind with flags, and, for a start tag, the places of its end tag and
+of its parent. A piece ends where the next one begins. The last piece is followed by one more, which says where it ends,
+how many elements there are, and whether one of them declares namespaces.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Any
 
 from fishweir.evaluate.jit import inlined
 
-BEGIN, FLAGS, LAST, PIECE = range(4)
-"""Columns of a piece: its first byte, its kind with flags, and the place of the last piece of its element."""
+BEGIN, FLAGS, LAST, PARENT, ELEMENT, PIECE = range(6)
+"""Columns of a piece: its first byte, its kind with flags, the place of the last piece of its element, and the place of
+the parent, or -1. `ELEMENT` in row `n` is the place of the n-th element instead."""
 
 TEXT, START, EMPTY, END, SECTION, COMMENT, INSTRUCTION, NOTHING = range(8)
 """Kinds of pieces. `EMPTY` is a tag that ends with `/>`, `SECTION` a CDATA section."""

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fishweir.evaluate.jit import inlined, lean_kernel, put_word, trailing_zeros, word_at
+from fishweir.evaluate.byte_blocks import BLOCK, copy_block, either, is_byte, testing
+from fishweir.evaluate.jit import inlined, leaf_kernel, lean_kernel, trailing_zeros, word_at
 
 TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
 BANG, QUOTE, HASH, AMP, APOSTROPHE, DASH, SLASH = 33, 34, 35, 38, 39, 45, 47
@@ -18,8 +19,8 @@ COLON, SEMICOLON, LESS, EQUALS, GREATER, QUESTION, OPENING, CLOSING = 58, 59, 60
 
 ONES, TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _LESSES, _GREATERS = ONES * np.uint64(LESS), ONES * np.uint64(GREATER)
-_AMPS, _RETURNS = ONES * np.uint64(AMP), ONES * np.uint64(RETURN)
 _QUOTES, _APOSTROPHES = ONES * np.uint64(QUOTE), ONES * np.uint64(APOSTROPHE)
+_written_differently = testing(either(*(is_byte(mark) for mark in (LESS, GREATER, AMP, RETURN))))
 
 
 @inlined
@@ -70,37 +71,31 @@ def tag_end(data: Any, i: int, stop: int) -> int:
     return stop
 
 
-@lean_kernel
+@leaf_kernel
 def copy_bytes(data: Any, first: int, last: int, into: Any, at: int) -> int:
     """Copies bytes. Returns the end of the copy. What is in `into` after it is undefined."""
     end = at + last - first
-    while first + 8 <= len(data) and at + 8 <= len(into) and first < last:
-        put_word(into, at, word_at(data, first))
-        first, at = first + 8, at + 8
+    while first + BLOCK <= len(data) and at + BLOCK <= len(into) and first < last:
+        copy_block(data, first, into, at)
+        first, at = first + BLOCK, at + BLOCK
     while first < last:
         into[at] = data[first]
         first, at = first + 1, at + 1
     return end
 
 
-@lean_kernel
+@leaf_kernel
 def copy_plain(data: Any, i: int, stop: int, into: Any, at: int) -> int:
-    """Copies bytes up to the next `<`, `>`, `&` or carriage return, or to the last seven. Returns their number. What is
-    in `into` after them is undefined."""
+    """Copies bytes up to the next `<`, `>`, `&` or carriage return, or fewer near the end of the data. Returns their
+    number. What is in `into` after them is undefined."""
     first = i
-    while i + 8 <= stop and at + 8 <= len(into):
-        word = word_at(data, i)
-        put_word(into, at, word)
-        found = (
-            zero_bytes(word ^ _LESSES)
-            | zero_bytes(word ^ _GREATERS)
-            | zero_bytes(word ^ _AMPS)
-            | zero_bytes(word ^ _RETURNS)
-        )
+    while i < stop and i + BLOCK <= len(data) and at + BLOCK <= len(into):
+        copy_block(data, i, into, at)
+        found = _written_differently(data, i)
         if found:
-            return i + (trailing_zeros(found) >> 3) - first
-        i, at = i + 8, at + 8
-    return i - first
+            return min(i + trailing_zeros(found), stop) - first
+        i, at = i + BLOCK, at + BLOCK
+    return min(i, stop) - first
 
 
 @lean_kernel
@@ -215,7 +210,7 @@ def referred(data: Any, first: int, last: int) -> int:
     return -1
 
 
-@lean_kernel
+@leaf_kernel
 def take_text(data: Any, i: int, stop: int, into: Any, at: int) -> tuple[int, int]:
     """Copies character data up to the next `<`. Returns the index of the `<` and the end of the copy. References are
     resolved, and a line end becomes one newline."""

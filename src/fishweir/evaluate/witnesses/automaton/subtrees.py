@@ -1,42 +1,68 @@
 """Extracts nodes of many documents for results, without building trees.
 
-In: bodies of documents as received, and nodes by document and preorder position. Out: a text for each node, and which
-nodes are left to libxml2: those of documents that are not ordinary (checking.py), and the few that the kernels refuse.
+In: bodies of documents as received, and columns of texts, whose rows show nodes by document and preorder position. Out:
+the columns, and which rows are left to libxml2: those with documents that are not ordinary (checking.py), and the few
+that the kernels refuse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import pairwise
-from typing import NamedTuple
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
+from fishweir.evaluate.byte_blocks import BLOCK
 from fishweir.evaluate.witnesses.automaton.attribute_kernels import MOST_ATTRIBUTES, MOST_DECLARATIONS
 from fishweir.evaluate.witnesses.automaton.check_kernels import DEEPEST
 from fishweir.evaluate.witnesses.automaton.checking import check, scratch
 from fishweir.evaluate.witnesses.automaton.piece_kernels import PIECE, most_pieces
-from fishweir.evaluate.witnesses.automaton.subtree_kernels import GROWTH, ROOM, take_nodes
+from fishweir.evaluate.witnesses.automaton.subtree_kernels import (
+    ADDRESS,
+    AT,
+    COLUMN,
+    FIRST_ROW,
+    GROWTH,
+    NEXT,
+    ROOM,
+    SIZE,
+    STOP,
+    write_columns,
+)
 
-AT_ONCE = 1 << 18
-"""The number of bytes of documents whose nodes are written together: few enough to stay in the processor's cache, in
-memory that is used again for the next ones."""
+AT_FIRST = 1 << 16
+"""The number of bytes of a column that are written before its size is estimated."""
 NONE: Ints = np.empty(0, np.int64)
 Taken = tuple[pa.StringArray, NDArray[np.bool_]]
-"""A text for each node, and whether the node is left to libxml2. Its text is empty in that case."""
+"""The texts of all rows, one after the other, and whether a row is left to libxml2. Its texts are then empty."""
+
+
+class Part(NamedTuple):
+    """A part of the texts of a column: what it shows (subtree_kernels.py) of the node at a position, for each row.
+    `text` is the name of an attribute, or a literal, which needs no positions. If the part `closes` a text, the next
+    one begins another."""
+
+    shows: int
+    positions: Ints = NONE
+    text: str = ""
+    closes: bool = True
 
 
 class Request(NamedTuple):
-    """A part of nodes (subtree_kernels.py) that ascend by document and position; for attributes, with their name."""
+    """A column. Its rows ascend by document."""
 
     documents: Ints
-    positions: Ints
-    what: int
-    attribute: str = ""
+    parts: Sequence[Part]
+
+    @property
+    def ends(self) -> int:
+        """The number of texts per row."""
+        return sum(part.closes for part in self.parts)
 
 
 class Bodies:
@@ -58,70 +84,82 @@ class Bodies:
     def ordinary(self) -> NDArray[np.bool_]:
         return check(self.data, self.bounds)
 
-    def take(self, documents: Ints, positions: Ints, what: int, attribute: str = "") -> Taken:
-        return self.take_all([Request(documents, positions, what, attribute)])[0]
+    def take(self, documents: Ints, positions: Ints, shows: int, attribute: str = "") -> Taken:
+        """A column that shows one node in each row."""
+        return self.take_all([Request(documents, [Part(shows, positions, attribute)])])[0]
 
     def take_all(self, requests: Sequence[Request]) -> list[Taken]:
-        """The requested parts of nodes. Each document is checked and read once."""
-        asked = [one if one.attribute.isascii() else one._replace(documents=NONE, positions=NONE) for one in requests]
-        found = []
-        for request, one, (into, ends, left) in zip(requests, asked, self._taken(asked), strict=True):
-            if one is not request:
-                ends, left = (np.full(len(request.documents), fill) for fill in (0, True))
-            offsets = np.append(np.int32(0), ends.astype(np.int32))
-            found.append((pa.StringArray.from_buffers(len(left), pa.py_buffer(offsets), pa.py_buffer(into)), left))
-        return found
-
-    def _taken(self, requests: Sequence[Request]) -> list[tuple[NDArray[np.uint8], Ints, NDArray[np.bool_]]]:
-        """For each request, the concatenated texts, their ends, and which nodes are left to libxml2."""
-        documents = [one.documents for one in requests]
-        starts = np.cumsum([0, *(len(some) for some in documents)])
-        names = [one.attribute.encode() for one in requests]
-        nodes = np.concatenate(documents), np.concatenate([one.positions for one in requests])
-        arguments = (
-            np.array([one.what for one in requests]),
-            np.frombuffer(b"".join(names), np.uint8),
-            np.cumsum([0, *map(len, names)]),
+        """The requested columns. Each document is checked and read once, and texts are written where they remain:
+        memory that is used for the first time costs more than its content."""
+        documents = np.concatenate([one.documents for one in requests])
+        positions = np.concatenate([part.positions for one in requests for part in one.parts])
+        names = b"".join(part.text.encode() for one in requests for part in one.parts)
+        rows, ends = (
+            list(accumulate(sizes, initial=0))
+            for sizes in (
+                (len(one.documents) for one in requests),
+                (len(one.documents) * one.ends + 1 for one in requests),
+            )
         )
-        longest = max(int(np.diff(self.bounds)[some].max(initial=0)) for some in documents)
-        pieces = np.empty((most_pieces(longest), PIECE), np.int64)
-        shown = np.empty((MOST_DECLARATIONS + MOST_ATTRIBUTES, 2), np.int64)
-        lists = *scratch(), pieces, np.zeros(DEEPEST + 2, np.int64), shown, np.zeros(2, np.int64)
-        needed = longest * GROWTH + ROOM
-        into: NDArray[np.uint8] = np.empty((len(requests), 2 * AT_ONCE + needed), np.uint8)
-        ends, refused = np.zeros(starts[-1], np.int64), np.zeros(starts[-1], np.bool_)
-        texts: list[NDArray[np.uint8]] = [np.empty(0, np.uint8)] * len(requests)
-        written, nexts = np.zeros(len(requests), np.int64), starts[:-1].copy()
-        for upto in self._cuts():
-            begun, ats = nexts.copy(), np.zeros(len(requests), np.int64)
-            stops = starts[:-1] + [np.searchsorted(some, upto) for some in documents]
-            while not take_nodes(
-                self.data, self.bounds, *nodes, nexts, stops, *arguments, *lists, into, ats, ends, refused
-            ):
-                into = np.append(into, np.empty((len(requests), into.shape[1] + needed), np.uint8), axis=1)
-            for r, (filled, at) in enumerate(zip(written.tolist(), ats.tolist(), strict=True)):
-                ends[begun[r] : stops[r]] += filled
-                texts[r] = _with_room(texts[r], filled, at, upto / (len(self.bounds) - 1))
-                texts[r][filled : filled + at] = into[r, :at]
-            written += ats
-        spans = [slice(*pair) for pair in pairwise(starts.tolist())]
-        found = zip(texts, written.tolist(), spans, strict=True)
-        return [(text[:size], ends[some], refused[some]) for text, size, some in found]
-
-    def _cuts(self) -> Iterator[int]:
-        """The ends of ranges of documents that have `AT_ONCE` bytes each, or one document that has more."""
-        first, last = 0, len(self.bounds) - 1
-        while first < last:
-            full = int(np.searchsorted(self.bounds, self.bounds[first] + AT_ONCE, "right")) - 1
-            first = max(full, first + 1)
-            yield first
+        columns = _columns(requests, rows, ends)
+        longest = int(np.diff(self.bounds)[documents].max(initial=0))
+        needed = longest * GROWTH + SIZE + len(names)
+        offsets, refused = np.zeros(ends[-1], np.int32), np.zeros(len(documents), np.bool_)
+        given: list[Any] = [self.data, self.bounds, documents, columns, _parts(requests), positions]
+        given += [np.frombuffer(names + bytes(BLOCK), np.uint8), *_scratch(longest), offsets, refused]
+        texts = [_memory(AT_FIRST + needed) for _ in requests]
+        while True:
+            columns[:, ADDRESS] = [text.ctypes.data for text in texts]
+            columns[:, ROOM] = [len(text) for text in texts]
+            if write_columns(*given):
+                break
+            texts = [_with_room(*one, needed) for one in zip(texts, columns, strict=True)]
+        sizes = columns[:, AT].tolist()
+        return [
+            (_texts(offsets[slice(*between)], text[:size]), refused[slice(*of)])
+            for text, size, between, of in zip(texts, sizes, pairwise(ends), pairwise(rows), strict=True)
+        ]
 
 
-def _with_room(text: NDArray[np.uint8], filled: int, more: int, share: float) -> NDArray[np.uint8]:
-    """A text that has room for some more bytes, and then for all, given the share of the documents that are written by
-    then. Memory that is not used costs nothing, but copies cost much if they are the first to use their memory."""
-    if filled + more <= len(text):
-        return text
-    grown = np.empty(int((filled + more) / share * 1.1), np.uint8)
+def _columns(requests: Sequence[Request], rows: list[int], ends: list[int]) -> Ints:
+    """The fields of all columns (subtree_kernels.py)."""
+    parts = list(accumulate((len(one.parts) for one in requests), initial=0))
+    between = zip(requests, pairwise(rows), pairwise(parts), ends[:-1], strict=True)
+    fields = [[*some, some[0], *of, end + 1, one.ends] for one, some, of, end in between]
+    return np.pad(np.array(fields), [(0, 0), (0, COLUMN - len(fields[0]))])
+
+
+def _parts(requests: Sequence[Request]) -> Ints:
+    """The fields of the parts of all columns (subtree_kernels.py)."""
+    parts = [part for one in requests for part in one.parts]
+    positions = accumulate((len(part.positions) for part in parts), initial=0)
+    names = pairwise(accumulate((len(part.text.encode()) for part in parts), initial=0))
+    fields = zip(parts, positions, names, strict=False)
+    return np.array([[part.shows, position, *name, part.closes] for part, position, name in fields])
+
+
+def _scratch(longest: int) -> tuple[Ints | NDArray[np.uint8], ...]:
+    """What the kernel needs for one document."""
+    pieces = np.empty((most_pieces(longest), PIECE), np.int64)
+    shown = np.empty((MOST_DECLARATIONS + MOST_ATTRIBUTES, 2), np.int64)
+    levels, tag = (np.zeros(size, np.int64) for size in (DEEPEST + 2, 2))
+    return *scratch(), pieces, levels, shown, tag, np.empty(longest + SIZE, np.uint8)
+
+
+def _memory(size: int) -> NDArray[np.uint8]:
+    """Memory of Arrow, which keeps what is freed for the next column, unlike the memory of large NumPy arrays."""
+    return np.frombuffer(pa.allocate_buffer(size), np.uint8)
+
+
+def _with_room(text: NDArray[np.uint8], column: Ints, needed: int) -> NDArray[np.uint8]:
+    """A text that has room for all rows if the others are like those that are written, and for one more in any case.
+    Memory that is not used costs nothing."""
+    filled, written = int(column[AT]), int(column[NEXT] - column[FIRST_ROW])
+    rows = int(column[STOP] - column[FIRST_ROW])
+    grown = _memory(max(int(filled * rows / max(written, 1) * 1.1), len(text)) + needed)
     grown[:filled] = text[:filled]
     return grown
+
+
+def _texts(offsets: NDArray[np.int32], text: NDArray[np.uint8]) -> pa.StringArray:
+    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text))
