@@ -38,7 +38,7 @@ from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.fired_index import Wanted
 from fishweir.pipeline.home import Home, read_json, write_json
 from fishweir.pipeline.results import ResultReader
-from fishweir.pipeline.row_lists import first_of, flat_of, lengths_of
+from fishweir.pipeline.row_lists import first_of, flat_of, lengths_of, since_of
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.writer import ResultWriter
 
@@ -49,11 +49,12 @@ REMEMBERED = 500_000
 
 @dataclass(frozen=True)
 class Windows(Columns):
-    """The window of each query, and its shape."""
+    """The window of each query, its shape, and the change of the catalog that added it."""
 
     numbers: Ints
     shapes: Ints
     seconds: Times
+    added: Ints
 
 
 @dataclass
@@ -66,7 +67,7 @@ class Absences:
     reader: ResultReader
     _batches: MicroBatches | None = None
     _position: int = -1
-    """The last micro-batch that was read."""
+    """The last micro-batch that was read, and after which nothing is due any more."""
     _saved: int = -1
     _documents: dict[int, WaitingDocuments] = field(default_factory=dict)
     """By shape."""
@@ -84,13 +85,15 @@ class Absences:
     def __call__(self, batches: MicroBatches) -> bool:
         if batches is not self._batches:
             self._begin(batches)
-        for commit in self.table.known(self._position):
+        upto = self._position
+        for commit in self.table.known(upto):
             self._read(commit)
-            self._position = commit.batch
-        due = self._due(batches) if self._documents else []
-        if due:
-            batches.commit_absences(partial(self._write, due))
-            self._position = batches.last.batch
+            upto = commit.batch
+        due = self._due(batches, upto) if self._documents else []
+        if due and (due := self._alive(due, version := self.catalog.version())):
+            batches.commit_absences(version, partial(self._write, due))
+            upto = batches.last.batch
+        self._position = upto  # not before: until then, the job must not count as idle
         self._save()
         return bool(due)
 
@@ -141,6 +144,8 @@ class Absences:
         if not len(at):
             return
         windows, of = self._windows_of(numbers)
+        in_time = windows.added[of] <= since_of(rows)[at]  # other queries may retain documents from before
+        at, numbers, of = at[in_time], numbers[in_time], of[in_time]
         stream, document, side, times = (rows.column(n).to_numpy() for n in ("stream", "document", "side", "timestamp"))
         own, seconds = origin_of(stream.astype(np.int64), document)[at], windows.seconds[of]
         alone = lengths_of(rows, "others")[at] == 0
@@ -174,11 +179,12 @@ class Absences:
         return ColumnCache(lambda: self._look_up, REMEMBERED)
 
     def _look_up(self, numbers: Ints) -> Windows:
-        listed, _, shapes, _, _ = self.catalog.query_columns(numbers.tolist())
+        listed, _, shapes, added, _ = self.catalog.query_columns(numbers.tolist())
         constants = self.catalog.constants(listed)
         slots = {shape: self._window_slot(shape) for shape in set(shapes)}
         seconds = [float(constants[number][slots[shape]]) for number, shape in zip(listed, shapes, strict=True)]
-        return Windows(np.array(listed, np.int64), np.array(shapes, np.int64), np.array(seconds)).ordered()
+        found, own, since = (np.array(some, np.int64) for some in (listed, shapes, added))
+        return Windows(found, own, np.array(seconds), since).ordered()
 
     def _matches_of(self, shape: int) -> Shape:
         found = self.catalog.shape(shape)
@@ -193,24 +199,28 @@ class Absences:
 
     # What is due
 
-    def _due(self, batches: MicroBatches) -> list[WaitingRun]:
-        """The documents of each shape whose window ended without a match."""
-        reached = cache(partial(self._reached, batches))
+    def _due(self, batches: MicroBatches, upto: int) -> list[WaitingRun]:
+        """The documents of each shape whose window ended without a match, by what was read up to a micro-batch."""
+        reached = cache(partial(self._reached, batches, upto))
         found: list[WaitingRun] = []
         for shape, documents in list(self._documents.items()):
             sources = tuple(block.source for block in self._matches_of(shape).blocks[1:])
             due = documents.due(partial(reached, sources))
-            if due:
-                due = due.take(~np.isin(due.queries, self.reader.dead(self.catalog.version())))
             found += [due] if due else []
             if not documents.waiting and not documents.matched:
                 del self._documents[shape]
         return found
 
-    def _reached(self, batches: MicroBatches, sources: tuple[Source, ...], backfilled: int) -> float:
+    def _alive(self, due: list[WaitingRun], version: int) -> list[WaitingRun]:
+        """The documents of queries that are not dropped."""
+        dead = self.reader.dead(version)
+        some = [run.take(~np.isin(run.queries, dead)) for run in due] if len(dead) else due
+        return [run for run in some if len(run)]
+
+    def _reached(self, batches: MicroBatches, upto: int, sources: tuple[Source, ...], backfilled: int) -> float:
         """The time before which no more documents of some sources are expected: by the job, or by a backfill."""
         waits = [backfilled] if backfilled in self._backfilled else []
-        settled = self.table.settled(waits, self._position)
+        settled = self.table.settled(waits, upto)
         return min((batches.reached(source, settled) for source in sources), default=-math.inf)
 
     def _write(self, due: list[WaitingRun], folder: Path) -> Summary:

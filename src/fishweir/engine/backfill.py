@@ -146,7 +146,7 @@ class Backfills:
 
     def _commit(self, run: BackfillRun, summary: Summary, batches: MicroBatches) -> None:
         is_over = run.is_over(batches.offsets)
-        if summary.files or is_over or run.reports:
+        if summary.files or is_over or (run.reports and not run.repeats):
             states = self._move_state(run, batches.last.batch + 1) if is_over else []
             found = BackfillResult(run.queries, run.version, summary, dict(run.at), run.watermarks, is_over, states)
             batches.commit_backfill(run.rows, found)
@@ -202,7 +202,7 @@ class Backfills:
         """The offsets of the streams before the first micro-batch of a query."""
         before: dict[str, int] = {}
         for commit in self.table.commits():
-            if commit.version >= added and not commit.past:
+            if commit.version >= added and not commit.past and not commit.absences:
                 return before
             before |= commit.offsets
         return dict(batches.offsets)

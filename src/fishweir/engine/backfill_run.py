@@ -119,6 +119,11 @@ class BackfillRun:
         return (not self._before or self.loaded is not None) and not self._is_behind(self.live)
 
     @property
+    def repeats(self) -> bool:
+        """Whether it evaluates entries again whose results are in the table."""
+        return self._is_behind(self.shown)
+
+    @property
     def must_load(self) -> bool:
         """Whether it is time to prepare the state for the job."""
         return self.is_endless and self.loaded is None and bool(self._before) and not self._is_behind(self.live)
@@ -131,7 +136,7 @@ class BackfillRun:
             self.loaded = load(self.home, self.sets, job.segments, self.queries, self.begin, self.live, folder)
             self.is_endless = self.loaded is not None
             return Summary()
-        repeats = self._is_behind(self.shown)
+        repeats = self.repeats
         end = first_arrived(self.home, self.at, self._bounded(job.offsets), ENTRIES_PER_STEP)
         plan = cached_plan(self.home.plan, (self.segment,))
         watched = self.time.watched(plan, job.published)

@@ -60,7 +60,9 @@ class CombinedWork:
         return any(part.working for part in self.parts)
 
     def __call__(self, batches: MicroBatches) -> bool:
-        return any(part(batches) for part in self.parts)
+        """Calls each part: one may have to read what another has committed before the next commit."""
+        done = [part(batches) for part in self.parts]
+        return any(done)
 
     def hidden(self, batches: MicroBatches, version: int) -> list[int]:
         return [number for part in self.parts for number in part.hidden(batches, version)]

@@ -86,6 +86,7 @@ class Materializer:
         """The numbers of these queries."""
         self._positions = Positions(home.delivery / "materialized.json")
         """The progress of each stream, so that micro-batches without items for it are not read again."""
+        self._refresh()  # at once: the first micro-batch needs the watermarks of the streams
 
     def pending(self) -> int:
         """Appends the committed results that are not materialized yet, and returns the number of entries."""

@@ -214,7 +214,8 @@ class MicroBatches:
         if summary.files:
             folder.rename(target)
         self._check_written(summary, target)
-        marks = {"watermarks": self.last.watermarks | _finite(past.watermarks), "upto": past.upto}
+        others = {id: time for id, time in self.last.watermarks.items() if int(id) not in past.watermarks}
+        marks = {"watermarks": others | _finite(past.watermarks), "upto": past.upto}
         which = {"past": list(past.queries), "is_over": past.is_over, "version": max(self.last.version, past.version)}
         found: dict[str, Any] = {"files": summary.files, "fired": summary.fired}
         if past.states:
@@ -223,14 +224,15 @@ class MicroBatches:
         self.table.commit(self.last)
         self.on_commit()
 
-    def commit_absences(self, written: Callable[[Path], Summary]) -> None:
-        """Commits documents whose window ended without a match; `written` writes the rows to a folder."""
+    def commit_absences(self, version: int, written: Callable[[Path], Summary]) -> None:
+        """Commits documents whose window ended without a match, as of a version of the catalog: streams and subscribers
+        added since the last micro-batch get them, too. `written` writes the rows to a folder."""
         folder = self.table.batch_folder(self.last.batch + 1)
         shutil.rmtree(folder, ignore_errors=True)
         summary = written(folder)
-        self.last = self._without_documents(
-            summary.matches, absences=True, files=summary.files, fired=summary.fired, is_over=True
-        )
+        found: dict[str, Any] = {"files": summary.files, "fired": summary.fired, "is_over": True}
+        version = max(self.last.version, version)
+        self.last = self._without_documents(summary.matches, absences=True, version=version, **found)
         self.table.commit(self.last)
         self.on_commit()
 

@@ -20,7 +20,7 @@ from fishweir.pipeline.omitted_patterns import NOTHING_OMITTED, OmittedPatterns
 from fishweir.pipeline.outputs import Constructed, ResultDocuments, constructed, is_bound_when_read
 from fishweir.pipeline.pruned import Prunings
 from fishweir.pipeline.result import QueryLike
-from fishweir.pipeline.row_lists import first_of, flat_of, lengths_of, values_of
+from fishweir.pipeline.row_lists import first_of, flat_of, lengths_of, since_of, values_of
 from fishweir.pipeline.source_documents import SourceDocument
 from fishweir.shedding.reduced import Cut
 
@@ -55,8 +55,7 @@ class Block:
         self.last = entries.documents[some]
         self.log = _Logs(home)
         self.each = self.rows.column("each").to_numpy().astype(np.bool_)
-        since = self.rows.column("since").combine_chunks().fill_null(np.iinfo(np.int64).max)
-        self.since = since.to_numpy(zero_copy_only=False)
+        self.since = since_of(self.rows)
 
     @cached_property
     def alone(self) -> NDArray[np.bool_]:

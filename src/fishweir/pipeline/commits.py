@@ -158,16 +158,28 @@ class ResultsTable:
 
     def settled(self, queries: Collection[int], batch: int) -> Commit:
         """The commit that records, as of a micro-batch, how far the results of some queries have been found: the last
-        micro-batch whose results count, or the last commit of the backfill that finds them.
+        micro-batch whose results count, or the last commit of the backfill that finds them. If documents without a
+        match were committed after it, and later than `batch`, the one before.
         """
         self._follow()
+        lacks_absences = self._has_absences_after(batch)
         for place in range(min(batch, len(self._chain) - 1), -1, -1):
             commit = self._chain[place][0]
             if commit.completes >= 0 or commit.absences or (commit.past and set(queries).isdisjoint(commit.past)):
                 continue
             if commit.past or set(queries).isdisjoint(commit.hidden):
-                return commit
+                if not lacks_absences:
+                    return commit
+                lacks_absences = False
         return Commit(-1, 0)
+
+    def _has_absences_after(self, batch: int) -> bool:
+        """Whether documents without a match were committed between a micro-batch and the next one."""
+        for place in range(batch + 1, len(self._chain)):
+            commit = self._chain[place][0]
+            if commit.absences or not (commit.past or commit.completes >= 0):
+                return commit.absences
+        return False
 
     def _follow(self) -> None:
         """Reads the new commits; raises an error if the chain is broken."""

@@ -30,6 +30,7 @@ from fishweir.pipeline.query_cache import QueryCache, QuerySource
 from fishweir.pipeline.result import QueryLike, Result
 from fishweir.pipeline.result_batch import Once, ResultBatch, pairs_of
 from fishweir.pipeline.result_columns import SCHEMA, to_record_batch
+from fishweir.pipeline.row_lists import since_of
 from fishweir.pipeline.shares import WHOLE, Share
 from fishweir.pipeline.source_documents import fields_of
 
@@ -165,8 +166,7 @@ class ResultReader:
             return np.array([result.timestamp for _, result in read], np.float64)
         rows = table.rows(commit)
         row, _ = self.expansion(table, commit).queries(rows, np.array([number]))
-        since = rows.column("since").combine_chunks().fill_null(np.iinfo(np.int64).max)
-        came = since.to_numpy(zero_copy_only=False)[row]
+        came = since_of(rows)[row]
         row = row[(came >= added) | ((came < 0) & (came == table.tags([number])[0]))]
         return result_times(rows.take(pa.array(np.unique(row))), several(query.shape))
 

@@ -34,3 +34,9 @@ def first_of(rows: pa.Table, column: str) -> Ints:
     found, (row, flat) = np.full(len(rows), -1, np.int64), flat_of(rows, column)
     found[row[::-1]] = flat[::-1]
     return found
+
+
+def since_of(rows: pa.Table) -> Ints:
+    """The version of the catalog when the first document of each row arrived; very high if it does not matter."""
+    since = rows.column("since").combine_chunks().fill_null(np.iinfo(np.int64).max)
+    return since.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
