@@ -35,6 +35,30 @@ def test_documents_from_before_the_registration_are_no_matches(weir: Weir, other
     assert not other or found(weir, "early") == []
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "S//a->x NOT FOLLOWED BY{x/k = y/k, 5} S//b->y NOT FOLLOWED BY{x/k = z/k, 3} S//c->z",
+        "S//a->x FOLLOWED BY{x/k = y/k, 20} S//d->y NOT FOLLOWED BY{y/k = z/k, 3} S//c->z",
+        "P->x NOT FOLLOWED BY{x/k = y/k, 5} P->y NOT FOLLOWED BY{x/k = z/k, 3} P->z",
+    ],
+)
+def test_documents_from_before_the_registration_are_no_results(weir: Weir, query: str) -> None:
+    """Another query may have the stream of an inner join, or of the documents without a match."""
+    declare(weir)
+    weir.execute(f"create stream P (k int, t double) timestamp t late by 4; create query early as {query}")
+    weir.publish("S", [document("a", 10, 1)])
+    weir.publish("P", [{"k": 1, "t": 10.0}])
+    weir.run(until_idle=True)
+    weir.execute(f"create query later as {query}")
+    for time in (12, 100, 200, 300):
+        weir.publish("S", [document("d", time, 1)])
+        weir.publish("P", [{"k": -time, "t": float(time)}])
+        weir.run(until_idle=True)
+    assert next(result.timestamp for result in weir.results("early")) in (15.0, 18.0)
+    assert all(result.timestamp > 18 for result in weir.results("later"))
+
+
 @pytest.mark.parametrize("is_busy", [False, True])
 def test_streams_and_subscribers_added_since_the_last_micro_batch_get_results(tmp_path: Path, is_busy: bool) -> None:
     clock, boxes = testing.Clock(1000.0), [tmp_path / f"{n}.jsonl" for n in range(2)]
@@ -103,6 +127,14 @@ def test_a_micro_batch_is_settled_with_the_absences_that_follow_it(tmp_path: Pat
     for batch, absences in enumerate([False, True, False, True, False]):
         table.commit(Commit(batch, 1, absences=absences))
     assert [table.settled([], batch).batch for batch in range(5)] == [-1, 0, 0, 2, 4]
+
+
+def test_commits_before_the_registration_settle_nothing(tmp_path: Path) -> None:
+    """A query may start in the past: its backfill has yet to find old results."""
+    table = ResultsTable(tmp_path / "results")
+    for batch, commit in enumerate([Commit(0, 1), Commit(1, 2, hidden=[7]), Commit(2, 2, past=[7]), Commit(3, 2)]):
+        table.commit(commit)
+        assert table.settled([7], batch, since=2).batch == [-1, -1, 2, 3][batch]
 
 
 def test_the_job_counts_as_busy_until_absences_are_committed(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -237,6 +237,7 @@ class Absences:
         starts = np.flatnonzero(np.append(True, (np.diff(ends) != 0) | (np.diff(rows) != 0)))
         given = self.table.rows(commit).take(pa.array(rows[starts])).combine_chunks()
         kept = {name: given.column(name).combine_chunks() for name in ("stream", "document", "since", "nodes")}
+        kept["since"] = kept["since"].fill_null(commit.version)  # those who read them may be registered later
         members = to_lists(np.append(starts, len(rows)), run.queries[order])
         batch = result_batch(len(starts), **kept, side=0, each=False, timestamp=ends[starts], members=members)
         return ResultRows(batch, len(run))

@@ -113,7 +113,7 @@ class Materializer:
         return known
 
     def _settled(self, target: Target) -> Commit:
-        return self.table.settled(target.numbers, target.position)
+        return self.table.settled(target.numbers, target.position, target.since)
 
     def _commits(self) -> list[Commit]:
         if not self.targets:

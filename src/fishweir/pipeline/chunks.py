@@ -45,8 +45,8 @@ class Chunk:
     aside: list[tuple[int, str | None, str]] = field(default_factory=list)
     witnesses: Mapping[Path, PathTable] = field(default_factory=dict)
     arrivals: Any = field(default_factory=list)
-    since: list[int] = field(default_factory=list)
-    """For results of the first joins of a chain: the catalog version when the earliest document arrived."""
+    since: list[int | None] = field(default_factory=list)
+    """For results of the first joins of a chain: the catalog version when the earliest document arrived, if known."""
     origins: Any = field(default_factory=list)
     """For a stream of published results: the original document that was passed on, or -1 for a new document."""
     changes: list[tuple[int, float, str]] = field(default_factory=list)
@@ -54,6 +54,7 @@ class Chunk:
 
     def batch(self, stream: int, sources: tuple[Source, ...], version: int) -> Batch:
         """The documents in the form that the evaluator accepts; `version` is the catalog version of the micro-batch."""
+        since = [version if one is None else one for one in self.since]
         return Batch.of(
             stream,
             sources,
@@ -61,7 +62,7 @@ class Chunk:
             self.timestamps,
             self.witnesses,
             self.arrivals,
-            since=self.since or version,
+            since=since if any(one is not None for one in self.since) else version,
             changes=self.changes,
             origins=self.origins,
         )
@@ -121,7 +122,7 @@ def _read_documents(
             chunk.numbers.append(number)
             chunk.timestamps.append(time)
             chunk.arrivals.append(entry["arrival"])
-            if entry.get("since") is not None:
+            if "since" in entry:
                 chunk.since.append(entry["since"])
             if "origin" in entry:
                 chunk.origins.append(-1 if entry["origin"] is None else entry["origin"])
@@ -182,6 +183,8 @@ def _read_tuples(
     chunk.numbers, chunk.timestamps, chunk.arrivals = numbers, times, entries.column("arrival").to_numpy()
     if "origin" in entries.schema.names:
         chunk.origins = entries.column("origin").fill_null(-1).to_numpy()
+    if "since" in entries.schema.names and entries.column("since").null_count < len(numbers):
+        chunk.since = entries.column("since").to_pylist()
     columns = {xml_name(name): entries.column(column_name(name)) for name, _ in log.stream.columns}
     chunk.witnesses = tuple_tables(xml_name(log.stream.tuple_element), columns, plan.paths)
 

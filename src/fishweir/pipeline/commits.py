@@ -156,15 +156,18 @@ class ResultsTable:
         self._follow()
         return self._chain[batch][0] if 0 <= batch < len(self._chain) else Commit(-1, 0)
 
-    def settled(self, queries: Collection[int], batch: int) -> Commit:
+    def settled(self, queries: Collection[int], batch: int, since: int = 0) -> Commit:
         """The commit that records, as of a micro-batch, how far the results of some queries have been found: the last
         micro-batch whose results count, or the last commit of the backfill that finds them. If documents without a
-        match were committed after it, and later than `batch`, the one before.
+        match were committed after it, and later than `batch`, the one before. Commits of versions before `since` say
+        nothing: if the queries start in the past, a backfill has yet to begin.
         """
         self._follow()
         lacks_absences = self._has_absences_after(batch)
         for place in range(min(batch, len(self._chain) - 1), -1, -1):
             commit = self._chain[place][0]
+            if commit.version < since:
+                break
             if commit.completes >= 0 or commit.absences or (commit.past and set(queries).isdisjoint(commit.past)):
                 continue
             if commit.past or set(queries).isdisjoint(commit.hidden):

@@ -140,6 +140,7 @@ def selection_rows(batch: Batch, segment: str, group: int, matches: Matches) -> 
         side=0,
         each=False,
         timestamp=batch.times[matches.documents],
+        since=None if isinstance(batch.since, int) else np.asarray(batch.since)[matches.documents],
         nodes=rows_to_lists(matches.nodes),
         segment=segment,
         group=group,
