@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fishweir import testing
+from fishweir import Condition, register_condition, testing, unregister_condition
 from fishweir.algebra.construct import element_text
 from fishweir.algebra.documents import Document, parse_document
 from fishweir.algebra.nodes import CreateQuery, Shape
@@ -122,6 +122,21 @@ def test_one_shape_is_stored_for_all_paths(tmp_path: Path) -> None:
         assert "S: a7.b, a7.c | a7.b = " in weir.explain("q7")
         with pytest.raises(QueryError, match="q7 already exists"):
             in_rows(weir, {**drawn, "q7": "/other"})
+
+
+def test_paths_stay_constants_after_a_condition_is_registered(tmp_path: Path) -> None:
+    drawn = {f"q{i}": f"/a{i}/c" for i in range(100)}
+    with testing.open(tmp_path / "home") as weir:
+        weir.execute("create stream S")
+        in_rows(weir, {name: path.replace("a", "b") for name, path in drawn.items()})
+        weir.drop_many(list(drawn))
+        register_condition(Condition("ends-in", lambda value, constant: value.endswith(constant)))
+        try:
+            weir.register_many(f"{TEMPLATE} do append 'x.jsonl'", [{"name": "other", "path": "/a/b"}])
+            in_rows(weir, drawn)
+            assert weir.catalog.database.scalar("select count(distinct shape) from queries where name <> 'other'") == 1
+        finally:
+            unregister_condition("ends-in")
 
 
 def test_paths_are_checked_against_the_declared_stream(tmp_path: Path) -> None:

@@ -132,7 +132,13 @@ def path_form(text: str) -> Form | None:
 
 def clause_slots(text: str, at: int) -> Slots | None:
     """The clauses that begin at an offset of a text, as the skeleton cache splits them; None if they are wrong."""
-    found = _CACHE.slots(f"s{text[at:]}") if _clauses(text[at:]) else None
+    clauses = text[at:]
+    if _clauses(clauses) is None:
+        return None
+    found = _CACHE.slots(f"s{clauses}")
+    if found is None:  # it was full, or a condition has been registered: then all is forgotten
+        _clauses.cache_clear()
+        found = _CACHE.slots(f"s{clauses}") if _clauses(clauses) else None
     if found is None:
         return None
     kind, kinds, between, *others = found.split.skeleton
