@@ -37,8 +37,6 @@ from fishweir.papers.way.registered import (
 from fishweir.papers.way.work import STREAM, TEXT
 
 WARM = 1_000
-LONG = ("SQL, two addresses each, hourly",)
-"""Each of these stores nine rows: itself, and a subscription, channel, target and timer for each address."""
 PATIENCE = 60.0
 """Seconds after which the call of an action is considered to have failed."""
 
@@ -213,8 +211,7 @@ def targets(figures: list[Figure]) -> list[Target]:
     found = []
     for figure in figures:
         if figure.per_second is not None:
-            is_long = figure.measured.startswith("distinct") or figure.measured in LONG
-            least = 10_000 if is_long and "drop" not in figure.by else 1_000 if figure.by == "unsubscribe" else 20_000
+            least = 10_000 if figure.measured.startswith("distinct") and "drop" not in figure.by else 20_000
             name = f"{figure.measured} by {figure.by}: {least:,} per second"
             found.append(Target(name, f"{figure.per_second:,.0f}", figure.per_second >= least))
         elif figure.seconds is not None and figure.measured.endswith("action") and figure.by == "longest":
