@@ -8,7 +8,7 @@ cost no Python time, and each invalid value gets its own error message.
 from __future__ import annotations
 
 import math
-from array import array
+import struct
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
@@ -130,8 +130,8 @@ def convert_list(values: list[Any], kind: str) -> tuple[pa.Array, Bad]:
     """Converts Python values as one column if they have the same type, otherwise one by one: Arrow would convert some
     of them to the type of others."""
     if kind == "int":
-        with suppress(TypeError, OverflowError):  # some of them are not integers; otherwise this takes half the time
-            return pa.array(np.frombuffer(array("q", values), np.int64)), {}
+        with suppress(struct.error):  # some of them are not integers; otherwise this takes a quarter of the time
+            return pa.array(np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)), {}
     kinds = set(map(type, values)) - {type(None)}
     if len(kinds) > 1 and kinds != {int, float}:
         return convert_values(values, kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -66,7 +67,10 @@ def _times(stream: StreamDefinition, timestamps: Sequence[Any]) -> pa.Array:
         some = timestamps[start : start + TOGETHER]
         if not set(map(type, some)) <= {int, float}:
             break
-        seconds[start : start + TOGETHER] = some
+        try:
+            seconds[start : start + TOGETHER] = np.frombuffer(struct.pack(f"{len(some)}d", *some))
+        except struct.error:  # an integer that is too large
+            break
     else:
         if np.isfinite(seconds).all():
             return pa.array(seconds)

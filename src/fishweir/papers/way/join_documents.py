@@ -38,7 +38,7 @@ class Sizes:
 WHOLE = {
     "joins": Sizes(100_000, (100, 2_000, 20_000), 10_000, 5),
     "joins-many": Sizes(100_000, (100, 2_000), 10_000, 3),
-    "windows": Sizes(1_000, (100, 1_000, 2_000, 20_000), 10_000, 7),
+    "windows": Sizes(1_000, (100, 1_000, 2_000, 20_000), 10_000, 25),
 }
 QUICK = {name: Sizes(sizes.queries // 10, (100, 1_000), 2_000, 1) for name, sizes in WHOLE.items()}
 
