@@ -26,26 +26,16 @@ def equal_rows(
     """Looks up ascending keys in the ascending keys of each run. Returns stretches (position of the key, start, end) of
     a list of rows, this list (run, row), both with their lengths, and which runs have no part in it: those in which
     there are more than `most` such rows, or rows of another class with one of these keys. The run `itself` is that of
-    the keys, where rows of the same document are left out; `documents` are those of the keys. A search begins where the
-    previous one ended, and doubles its steps."""
+    the keys, where rows of the same document are left out; `documents` are those of the keys."""
     stretches, rows = np.empty((3, len(wanted) + 16), np.int64), np.empty((2, len(wanted) + 16), np.int64)
     exceeds = np.zeros(len(runs), np.bool_)
     count = total = 0
     for run in range(len(runs)):
-        keys, size, first, counted, listed = runs[run, KEYS], sizes[run], 0, count, total
-        for i in range(len(wanted)):
-            key, high, step = wanted[i], first, 1
-            while high < size and word_from(keys, high) < key:
-                first, high, step = high + 1, high + step, 2 * step
-            high = min(high, size)
-            while first < high:
-                middle = (first + high) >> 1
-                if word_from(keys, middle) < key:
-                    first = middle + 1
-                else:
-                    high = middle
+        keys, size, counted, listed = runs[run, KEYS], sizes[run], count, total
+        i, first = next_equal(keys, size, wanted, 0, 0)
+        while i < len(wanted):
             last, start = first, total
-            while last < size and word_from(keys, last) == key and not exceeds[run]:
+            while last < size and word_from(keys, last) == wanted[i] and not exceeds[run]:
                 exceeds[run] = word_from(runs[run, CLASSES], last) != own or total - listed == most[run]
                 if total == rows.shape[1]:
                     rows = wider(rows)
@@ -59,9 +49,32 @@ def equal_rows(
                     stretches = wider(stretches)
                 stretches[0, count], stretches[1, count], stretches[2, count] = i, start, total
                 count += 1
+            i, first = next_equal(keys, size, wanted, i + 1, first)
         if exceeds[run]:
             count, total = counted, listed
     return stretches, count, rows, total, exceeds
+
+
+@kernel
+def next_equal(keys: Any, size: int, wanted: Any, i: int, first: int) -> tuple[int, int]:
+    """The next wanted key, starting with the i-th, that is among the keys from `first` on, and its position there. A
+    search begins where the previous one ended, and doubles its steps."""
+    while i < len(wanted) and first < size:
+        key = wanted[i]
+        if word_from(keys, first) == key:
+            return i, first
+        high, step = first, 1
+        while high < size and word_from(keys, high) < key:
+            first, high, step = high + 1, high + step, 2 * step
+        high = min(high, size)
+        while first < high:
+            middle = (first + high) >> 1
+            if word_from(keys, middle) < key:
+                first = middle + 1
+            else:
+                high = middle
+        i += first < size and word_from(keys, first) > key
+    return len(wanted), first
 
 
 @kernel
