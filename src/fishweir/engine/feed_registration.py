@@ -144,8 +144,8 @@ class FeedRegistration:
             for statement, query in zip(group, named, strict=True):
                 if not self.subscribers.end_of(query):
                     raise _no_subscription(statement)
-        for query in queries.values():
-            self._sweep(str(query))
+        for swept in queries.values():
+            self._sweep(str(swept))
 
     def _end_each(self, group: Sequence[Unsubscribe], queries: Sequence[str]) -> None:
         """If an output is invalid, the statements are handled one by one, since the first error is the one to
