@@ -13,9 +13,12 @@ from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
 
 from fishweir.algebra.action_columns import ActionColumns
-from fishweir.algebra.nodes import Action, Schedule
+from fishweir.algebra.nodes import Schedule
 from fishweir.catalog.database import Connection, chunks
 from fishweir.catalog.schema import COLLECTED
+
+RANGES_PER_STATEMENT = 400
+"""Ranges per lookup statement: SQLite takes no more than 999 values in some builds."""
 
 
 class ChannelSpecs(NamedTuple):
@@ -69,13 +72,20 @@ class Channels:
             self._cache |= found | created
         return [self._cache[key] for key in keys]
 
-    def with_action(self, action: Action) -> list[int]:
-        """The channels of an action, with any stylesheet and interval. Their keys begin with the action."""
-        first = f"[{_json(action.name)}, {_list(action.arguments)}, "
-        chosen = "output = :output and arguments = :arguments and key between :first and :last"
-        values = {"first": first, "last": first + chr(0x10FFFF), "output": action.name}
-        arguments = _list(action.arguments)
-        return self.connection.scalars(f"select id from channels where {chosen}", arguments=arguments, **values)
+    def with_actions(self, actions: ActionColumns) -> list[list[int]]:
+        """The channels of each action, with any stylesheet and interval. Their keys begin with the action."""
+        given = zip(actions.names, actions.arguments, strict=True)
+        heads = [f"[{_json(name)}, {_list(arguments)}, " for name, arguments in given]
+        found: dict[str, list[int]] = {head: [] for head in heads}
+        for some in chunks(list(found), RANGES_PER_STATEMENT):
+            marks = ", ".join(f"(:first{at}, :last{at})" for at in range(len(some)))
+            values = {f"first{at}": head for at, head in enumerate(some)}
+            values |= {f"last{at}": head + chr(0x10FFFF) for at, head in enumerate(some)}
+            between = f"(values {marks}) as given cross join channels where key between column1 and column2"
+            for head, key, id in self.connection.execute(f"select column1, key, id from {between}", **values):
+                if key.startswith(head):  # the order of a database may be that of a language
+                    found[head].append(id)
+        return [found[head] for head in heads]
 
     def forget(self) -> None:
         """Clears the cache: timers may have ended. They are set again when their channels are requested."""

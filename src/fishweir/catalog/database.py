@@ -133,6 +133,6 @@ def open_database(url: str | Path) -> Database:
     return OtherDatabase(url)
 
 
-def chunks(values: Sequence[Any]) -> Iterator[list[Any]]:
+def chunks(values: Sequence[Any], size: int = VALUES_PER_STATEMENT) -> Iterator[list[Any]]:
     """The values in chunks of the size that one statement takes."""
-    return (list(values[i : i + VALUES_PER_STATEMENT]) for i in range(0, len(values), VALUES_PER_STATEMENT))
+    return (list(values[i : i + size]) for i in range(0, len(values), size))

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from fishweir.algebra.action_columns import ActionColumns
 from fishweir.algebra.intervals import interval_text
-from fishweir.algebra.nodes import Action
 from fishweir.catalog.channels import Channels, ChannelSpecs
 from fishweir.catalog.checksums import SUM, verified
 from fishweir.catalog.database import Connection, chunks
@@ -156,13 +156,36 @@ class Subscribers:
             f"delete from timers where channel in :ended and channel not in ({waiting})", ended=ended
         )
 
-    def end_of(self, query: str, action: Action | None = None) -> int:
-        """Ends the subscriptions to a feed or query, or the one with this output; `do` clauses stay in force."""
-        if action is None:
-            return self.end("query = :query and not by_query", query=query)
+    def end_of(self, query: str) -> int:
+        """Ends the subscriptions to a feed or query; `do` clauses stay in force."""
+        return self.end("query = :query and not by_query", query=query)
+
+    def end_each(self, queries: Sequence[str], actions: ActionColumns) -> int | None:
+        """Ends the subscriptions to these queries with these actions, all with one change number. If there is none for
+        one of them, nothing is changed and its place is returned."""
+        channels = self.channels.with_actions(actions)
+        living = self._on_channels(set(queries), list(set(chain.from_iterable(channels))))
+        ended: list[int] = []
+        for place, (query, own) in enumerate(zip(queries, channels, strict=True)):
+            ids = [id for channel in own for id in living.pop((query, channel), ())]
+            if not ids:
+                return place
+            ended += ids
+        change = self.take(1)
+        for some in chunks(ended):
+            self.end("id in :ids", change, ids=some)
+        return None
+
+    def _on_channels(self, queries: set[str], channels: Sequence[int]) -> dict[tuple[str, int], list[int]]:
+        """The ids of current subscriptions to these queries on these channels, other than `do` clauses."""
+        found: dict[tuple[str, int], list[int]] = {}
         # an expression for the query, so that the database looks up the few channels instead of all subscribers
-        chosen = "query || '' = :query and not by_query and channel in :channels"
-        return self.end(chosen, query=query, channels=self.channels.with_action(action))
+        chosen = f"channel in :some and query || '' in :queries and not by_query and {_CURRENT}"
+        for some in chunks(channels):
+            select = f"select id, query, channel from subscriptions where {chosen}"
+            for id, query, channel in self.connection.execute(select, some=some, queries=list(queries)):
+                found.setdefault((query, channel), []).append(id)
+        return found
 
     def end_by(self, token: str) -> list[str]:
         """Ends the subscriptions on the channel of a token, paused or not, and returns the names of the queries.

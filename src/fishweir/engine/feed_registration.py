@@ -7,11 +7,11 @@ exist, that the stylesheets compile, and that a dropped feed has no readers.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from fishweir.algebra.action_columns import Subscriptions, to_subscriptions
+from fishweir.algebra.action_columns import Subscriptions, to_columns, to_subscriptions
 from fishweir.algebra.feeds import FeedName, FeedQuery, RegisterFeed, Subscribe, Unsubscribe
 from fishweir.algebra.nodes import DERIVED, Action, CreateQuery, CreateStream, Schedule, StreamDefinition
 from fishweir.catalog.change import Change
@@ -132,18 +132,37 @@ class FeedRegistration:
         return f"{ITEMS}{feed}" if feed in self.streams else None
 
     def unsubscribe(self, statements: Iterable[Unsubscribe]) -> None:
+        """Ends subscriptions, in order. Consecutive statements that name an output are handled together."""
         queries: dict[str, str | None] = {}
-        for statement in statements:
-            if statement.feed not in queries:
-                queries[statement.feed] = self._query_of(statement.feed)
-            query = queries[statement.feed]
-            action = None if statement.action is None else self._resolved(statement, statement.action)
-            if query is None or not self.subscribers.end_of(query, action):
-                raise statement_error(
-                    statement, f"there is no such subscription to '{statement.feed}'", statement.feed, "from"
-                )
-        for query in queries.values():
-            self._sweep(str(query))
+        for is_one, some in groupby(statements, lambda statement: statement.action is not None):
+            group = list(some)
+            queries |= {feed: self._query_of(feed) for feed in dict.fromkeys(one.feed for one in group)}
+            named = [queries[statement.feed] or "" for statement in group]
+            if is_one:
+                self._end_each(group, named)
+                continue
+            for statement, query in zip(group, named, strict=True):
+                if not self.subscribers.end_of(query):
+                    raise _no_subscription(statement)
+        for swept in queries.values():
+            self._sweep(str(swept))
+
+    def _end_each(self, group: Sequence[Unsubscribe], queries: Sequence[str]) -> None:
+        """If an output is invalid, the statements are handled one by one, since the first error is the one to
+        report."""
+        given = [statement.action for statement in group if statement.action is not None]
+        try:
+            actions = self.outputs.all_resolved(to_columns(given), self.base)
+        except (BadArgument, QueryError):
+            if len(group) == 1:
+                self._resolved(group[0], given[0])
+                raise
+            for statement, query in zip(group, queries, strict=True):
+                self._end_each([statement], [query])
+            return
+        missing = self.subscribers.end_each(queries, actions)
+        if missing is not None:
+            raise _no_subscription(group[missing])
 
     def end(self, token: str) -> bool:
         """Ends the subscriptions whose mails contain this token. A click on an old mail has no effect."""
@@ -221,3 +240,8 @@ class FeedRegistration:
         except GuardError as error:
             raise statement_error(statement, str(error), path) from error
         return whole
+
+
+def _no_subscription(statement: Unsubscribe) -> QueryError:
+    reason = f"there is no such subscription to '{statement.feed}'"
+    return statement_error(statement, reason, statement.feed, "from")
