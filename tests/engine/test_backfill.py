@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fishweir import testing
+from fishweir.engine import backfill_run
 from fishweir.engine.weir import Weir
 
 
@@ -67,6 +68,26 @@ def test_restarts_repeat_no_result(timed: testing.Weir, clock: testing.Clock, tm
     assert values(timed, "late") == [6, 7, 8, 9]
     assert values(timed, "other") == []
     timed.close()
+
+
+@pytest.mark.parametrize("text", ["select x from R where x > 2", "R->a FOLLOWED BY{a/x < b/x, 1 hour} R->b"])
+def test_queries_whose_backfills_differ_in_progress(
+    timed: testing.Weir, clock: testing.Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """After a restart, the second query is not taken for as far as the first, though both begin and end alike."""
+    monkeypatch.setattr(backfill_run, "ENTRIES_PER_STEP", 2)
+    arrive(timed, clock, 3, 5, 6, 7, 8)
+    timed.run(until_idle=True)
+    timed.execute(f"create query one as {text} start '1970-01-01'")
+    timed.step()
+    timed.step()
+    timed.execute(f"create query two as {text} start '1970-01-01'")
+    timed.close()
+    with testing.open(tmp_path / "home", clock=clock) as again:
+        again.run(until_idle=True)
+        one, two = (sorted(result.documents for result in again.results(name)) for name in ("one", "two"))
+    assert one == two
+    assert len(one) >= 5
 
 
 def test_actions_get_backfilled_results(timed: testing.Weir, clock: testing.Clock) -> None:

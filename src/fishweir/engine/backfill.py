@@ -182,6 +182,9 @@ class Backfills:
         for row in self.catalog.planned_queries([number for number, _, _ in starting]):
             kinds.setdefault(row[0], set()).add(row[1].kind)
         found: dict[Any, list[int]] = {}
+        shown: dict[int, Offsets] = {}
+        for commit in self.table.commits():
+            shown |= dict.fromkeys(commit.past, commit.upto)
         queries = self.catalog.queries_by_number([number for number, _, _ in starting])
         for number, added, start in starting:
             query = queries[number]
@@ -192,10 +195,11 @@ class Backfills:
                 streams = [stream for _, stream in self.catalog.streams().values()]
                 endless = patience == math.inf and can_be_handed_over(query, streams)
                 reports = isinstance(query.shape, Shape) and query.shape.unless is not None
-                key = (*begin.items(),), (*live.items(),), follows, reports, patience, endless
+                offsets = (begin, live, shown.get(number, {}))  # before a restart, only some may have been evaluated
+                key = tuple((*one.items(),) for one in offsets), follows, reports, patience, endless
                 found.setdefault(key, []).append(number)
-        for (first, last, follows, reports, _, endless), numbers in found.items():
-            self.runs.append(self._run(numbers, version, dict(first), dict(last), follows, reports))
+        for (known, follows, reports, _, endless), numbers in found.items():
+            self.runs.append(self._run(numbers, version, *map(dict, known), follows, reports))
             self.runs[-1].is_endless = endless
 
     def _live_from(self, added: int, batches: MicroBatches) -> Mapping[str, int]:
@@ -224,11 +228,18 @@ class Backfills:
         return {}
 
     def _run(
-        self, queries: Sequence[int], version: int, begin: Offsets, live: Offsets, follows: bool, reports: bool
+        self,
+        queries: Sequence[int],
+        version: int,
+        begin: Offsets,
+        live: Offsets,
+        shown: Offsets,
+        follows: bool,
+        reports: bool,
     ) -> BackfillRun:
         id = f"{SIDE}-{secrets.token_hex(4)}"
         write_segment(self.home.plan, planned_segment(id, build_groups(self.catalog.planned_queries(queries), {}), {}))
-        folder, shown = self.home.results / SIDE / id, self._committed_offsets(queries[0])
+        folder = self.home.results / SIDE / id
         assert self._batches is not None, "it is called for micro-batches"
         job = self._batches.event_time
         time = BackfillEventTime(self.home, self.table, job.began, job.idle_after)
