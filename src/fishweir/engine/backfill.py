@@ -199,7 +199,8 @@ class Backfills:
                 key = tuple((*one.items(),) for one in offsets), follows, reports, patience, endless
                 found.setdefault(key, []).append(number)
         for (known, follows, reports, _, endless), numbers in found.items():
-            self.runs.append(self._run(numbers, version, *map(dict, known), follows, reports))
+            first, last, seen = map(dict, known)
+            self.runs.append(self._run(numbers, version, first, last, seen, follows, reports))
             self.runs[-1].is_endless = endless
 
     def _live_from(self, added: int, batches: MicroBatches) -> Mapping[str, int]:
