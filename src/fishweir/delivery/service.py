@@ -137,7 +137,10 @@ class DeliveryService:
         self._dispatch.set()
         for thread in self._threads:
             thread.join()  # it ends after its current step; otherwise it would continue in the next run
-        self._guarded(self._record)  # deliveries that ended in the meantime
+        self._guarded(self._record)
+        while self._busy and time.monotonic() < ends:  # the last step may have claimed more
+            time.sleep(0.01)
+            self._guarded(self._record)
         self._queues.end(self._senders)
         self._queues = HostQueues()
         self._threads, self._senders = [], 0
