@@ -115,7 +115,7 @@ def test_results_are_read_in_each_way(tmp_path: Path) -> None:
 
 
 def test_registration(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    sizes = {"registration": registration.Sizes(queries=40, among=60, rounds=1)}
+    sizes = {"registration": registration.Sizes(queries=40, rounds=2, among=60, more=1)}
     outcome = run(registration.PART, tmp_path, Setting(session=spark, sizes=sizes), Console(quiet=True))
     kinds = len(registration.LANGUAGES) + len(registration.OTHERS) + len(registration.PATHS)
     rates = 4 * kinds + 3 * len(registration.SUBSCRIPTIONS) + 1

@@ -32,7 +32,7 @@ class Sizes:
     the next one starts a new plan, and another one adopts it. Then the workers have to map its pages."""
 
 
-WHOLE = Sizes((1_000, 10_000, 100_000, 1_000_000), 20_000, 5, 10)
+WHOLE = Sizes((1_000, 10_000, 100_000, 1_000_000), 20_000, 25, 10)
 QUICK = Sizes((1_000, 10_000), 2_000, 2, 1)
 
 

@@ -1,6 +1,7 @@
 """Runs the end-to-end experiment: from publish to results on disk and to a callback, through the public calls.
 
-The experiment has parts (parts.py), each with its own table and targets; `--only` runs some of them. Each part is
+The experiment has parts (parts.py), each with its own table and targets; `--only` runs some of them. Each of several
+parts runs in a process of its own, so that the memory that one leaves behind does not affect the next. Each part is
 written when it ends, so an interrupted run keeps the finished parts.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +29,23 @@ ONLY = tuple(part.name for part in PARTS)
 
 def main(out: Path, quick: bool = False, only: Sequence[str] = ()) -> None:
     """Runs the whole experiment, or some parts of it. `quick` uses small sizes for a smoke test."""
-    console, setting = Console(), Setting(quick)
+    parts = [part for part in PARTS if not only or part.name in only]
+    if len(parts) == 1:
+        return alone(parts[0].name, out, quick)
+    for part in parts:
+        process = get_context("spawn").Process(target=alone, args=(part.name, out, quick))
+        process.start()
+        process.join()
+        if process.exitcode:
+            raise SystemExit(process.exitcode)
+    return None
+
+
+def alone(name: str, out: Path, quick: bool) -> None:
+    """Runs one part."""
+    setting = Setting(quick)
     try:
-        for part in PARTS:
-            if not only or part.name in only:
-                run(part, out, setting, console)
+        run(next(part for part in PARTS if part.name == name), out, setting, Console())
     finally:
         setting.close()
 
