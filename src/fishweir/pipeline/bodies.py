@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from threading import get_ident
 from typing import Any
 
 from fishweir.algebra.documents import BadDocument, Element, first_value, parse_document
@@ -79,7 +80,7 @@ class EventTimes:
 
 
 def _first_values(path: Path, bodies: Mapping[int, bytes]) -> dict[int, str]:
-    walk = _paths(path).start()
+    walk = _shared(path, get_ident()).start()
     for i, body in bodies.items():
         walk.add(i, body)
     table = walk.tables().get(path)
@@ -89,7 +90,8 @@ def _first_values(path: Path, bodies: Mapping[int, bytes]) -> dict[int, str]:
 
 
 @lru_cache(maxsize=256)
-def _paths(path: Path) -> SharedPaths:
+def _shared(path: Path, thread: int) -> SharedPaths:
+    """The path as an automaton, one per thread: an automaton learns while it walks."""
     shared = SharedPaths()
     shared.hold({"": {path: True}})
     return shared
