@@ -21,7 +21,7 @@ from fishweir.papers.experiment.figures import Target
 from fishweir.papers.way.join_work import JoinWork
 from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, running, wait_for
 from fishweir.papers.way.peers import Answer, Missing
-from fishweir.papers.way.processor import Spent, Stopwatch
+from fishweir.papers.way.processor import Spent, Stopwatch, descendants
 from fishweir.papers.way.work import BOXES, PATHS, STREAM, TEXT, Pairs, Work, items
 
 
@@ -62,8 +62,10 @@ def measure(part: str, work: Work, setting: Setting) -> Measured:
     sizes, measured = setting.sizes_of(part, *SIZES[part]), Measured()
     for queries in sizes.queries:
         setting.say(f"{queries:,} queries")
+        before = descendants()
         with peers_of(work, queries, measured) as peers:
-            measured.figures += compare(setting.spark, work, queries, sizes, peers)
+            others = descendants() - before
+            measured.figures += compare(setting.spark, work, queries, sizes, peers, others)
     if work is TEXT:
         measured.notes.append(items().source)
     measured.targets = targets(measured.figures)
@@ -85,8 +87,11 @@ def peers_of(work: Work, queries: int, measured: Measured) -> Iterator[dict[str,
         yield found
 
 
-def compare(spark: Any, work: Work, queries: int, sizes: Sizes, peers: dict[str, Answer]) -> list[Figure]:
-    """Measures Fishweir and the peers on the same documents, in turns. All must return the same pairs."""
+def compare(
+    spark: Any, work: Work, queries: int, sizes: Sizes, peers: dict[str, Answer], others: set[int]
+) -> list[Figure]:
+    """Measures Fishweir and the peers on the same documents, in turns. All must return the same pairs. `others` are the
+    processes of the peers."""
     figures = []
     known = {peer.name: peer for peer in work.peers}
     with running(spark, work, queries, max(sizes.documents)) as weir:
@@ -98,13 +103,13 @@ def compare(spark: Any, work: Work, queries: int, sizes: Sizes, peers: dict[str,
             spent: dict[str, list[Spent]] = {name: [] for name in (FISHWEIR, *some)}
             for turn in range(sizes.rounds + 1):
                 documents = work.documents(size, 100 + turn)
-                watch = Stopwatch()
+                watch = Stopwatch(without=others)
                 weir.publish(STREAM, documents)
                 wait_for(weir)
                 spent[FISHWEIR].append(watch.spent())
                 found = {}
                 for name, peer in some.items():
-                    watch = Stopwatch()
+                    watch = Stopwatch(without=descendants() - others)
                     found[name] = peer(documents[: taken[name]])
                     spent[name].append(watch.spent())
                 if turn == 0:

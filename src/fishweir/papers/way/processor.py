@@ -1,9 +1,14 @@
-"""Processor time of this process and all its descendants: the JVM and Spark's Python workers are its children."""
+"""Processor time of this process and its descendants: the JVM, Spark's Python workers and some peers are its children.
+
+Between its rounds, a peer in a process of its own may still work, for example compile or collect garbage. Its processes
+are therefore left out when Fishweir is measured, and the other way round.
+"""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,15 +26,17 @@ class Spent:
 
 
 class Stopwatch:
-    """Starts when it is created. Reading all processes takes milliseconds of this one, which are not counted."""
+    """Starts when it is created; leaves out some processes and their descendants. Reading all processes takes
+    milliseconds of this one, which are not counted."""
 
-    def __init__(self) -> None:
-        self._before = _of_others()
+    def __init__(self, without: Collection[int] = ()) -> None:
+        self._without = without
+        self._before = _of_others(without)
         self._own, self._began = _own(), time.perf_counter()
 
     def spent(self) -> Spent:
         wall, own = time.perf_counter() - self._began, _own() - self._own
-        each = {pid: seconds - self._before.get(pid, 0.0) for pid, seconds in _of_others().items()}
+        each = {pid: seconds - self._before.get(pid, 0.0) for pid, seconds in _of_others(self._without).items()}
         workers, java = (sum(s for pid, s in each.items() if _runs(pid, name)) for name in (b"python", b"java"))
         return Spent(own + sum(each.values()), wall, workers, java)
 
@@ -40,7 +47,12 @@ def _own() -> float:
     return time.process_time() + times.children_user + times.children_system
 
 
-def _of_others() -> dict[int, float]:
+def descendants() -> set[int]:
+    """The processes below this one."""
+    return set(_of_others(()))
+
+
+def _of_others(without: Collection[int]) -> dict[int, float]:
     """Seconds of each process below this one, including children that have ended."""
     parents, ended = {}, {}
     for folder in Path("/proc").iterdir():
@@ -51,7 +63,7 @@ def _of_others() -> dict[int, float]:
                 continue  # it has ended in the meantime
             parents[int(folder.name)] = int(fields[1])
             ended[int(folder.name)] = sum(map(int, fields[13:15])) / TICK
-    below = {pid: spent for pid, spent in ended.items() if pid != os.getpid() and _is_below(pid, parents)}
+    below = {pid: spent for pid, spent in ended.items() if pid != os.getpid() and _is_below(pid, parents, without)}
     return {pid: _used(pid) + spent for pid, spent in below.items()}
 
 
@@ -64,8 +76,8 @@ def _used(pid: int) -> float:
         return 0.0  # it has ended in the meantime
 
 
-def _is_below(pid: int, parents: dict[int, int]) -> bool:
-    while pid != os.getpid() and pid in parents:
+def _is_below(pid: int, parents: dict[int, int], without: Collection[int]) -> bool:
+    while pid != os.getpid() and pid in parents and pid not in without:
         pid = parents[pid]
     return pid == os.getpid()
 
