@@ -19,7 +19,7 @@ from fishweir import testing
 from fishweir.catalog.sqlite import SqliteConnection
 from fishweir.engine.weir import Weir
 from fishweir.evaluate.plan.plan import forget_plans
-from fishweir.intake.log import _open_segment
+from fishweir.intake.segment_files import open_segment
 from fishweir.pipeline.states import _states
 from fishweir.pipeline.writer import forget_sets
 
@@ -131,7 +131,7 @@ def few_open_files() -> None:
     if OPEN_FILES.exists() and len(os.listdir(OPEN_FILES)) > max(400, left_open + 100):
         forget_plans()
         forget_sets()
-        for kept in (_states, _open_segment):
+        for kept in (_states, open_segment):
             kept.cache_clear()
         gc.collect()
         left_open = len(os.listdir(OPEN_FILES))

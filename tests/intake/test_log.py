@@ -7,6 +7,7 @@ import pickle
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from fishweir.intake import StreamLog, documents_batch
@@ -67,6 +68,43 @@ def test_cursors_with_and_without_entries(tmp_path: Path) -> None:
     assert [cursor["n"] for cursor in again.cursors()] == [0, 1, 2, 3, 4]
     assert [cursor["n"] for cursor in again.cursors(after=2)] == [2, 3, 4]
     assert again.head() == 3
+
+
+TUPLES = stream(columns=(("x", "int"), ("s", "string"), ("b", "boolean"), ("t", "timestamp")))
+ROWS = [{"x": 1}, {"x": 2, "s": "a"}, {"b": True}, {"t": 5}, {"x": "wrong"}, {}]
+
+
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_columns_of_nulls_are_read_but_not_stored(tmp_path: Path, one_by_one: bool) -> None:
+    log = StreamLog(tmp_path, TUPLES)
+    given = [
+        documents_batch(TUPLES, some, None, None, 5.0) for some in ([[row] for row in ROWS] if one_by_one else [ROWS])
+    ]
+    for batch in given:
+        log.append(batch)
+    stored = [pa.ipc.open_file(path).schema.names for path in sorted(tmp_path.glob("*.arrow"))]
+    if one_by_one:
+        assert stored[:3] == [["arrival", "c_x"], ["arrival", "c_x", "c_s"], ["arrival", "c_b"]]
+        assert stored[4:] == [["arrival", "problem", "body"], ["arrival"]]
+    else:
+        assert stored == [["arrival", "problem", "body", "c_x", "c_s", "c_b", "c_t"]]
+    found = [batch for _, batch in StreamLog(tmp_path, TUPLES).read(0, len(ROWS))]
+    assert pa.Table.from_batches(found).equals(pa.Table.from_batches(given))
+    for batch in found:
+        batch.validate(full=True)
+
+
+def test_a_segment_may_have_all_columns(tmp_path: Path) -> None:
+    """Earlier versions stored them."""
+    batch = documents_batch(TUPLES, ROWS, None, None, 5.0).replace_schema_metadata({"rows": str(len(ROWS))})
+    with pa.ipc.new_file(tmp_path / f"{1:015d}.arrow", batch.schema) as writer:
+        writer.write(batch)
+    log = StreamLog(tmp_path, TUPLES)
+    assert log.head() == len(ROWS)
+    assert pa.Table.from_batches([some for _, some in log.read(0, len(ROWS))]).equals(
+        pa.Table.from_batches([batch]), check_metadata=False
+    )
+    assert log.append(documents_batch(TUPLES, ROWS[:1], None, None, 6.0)) == range(7, 8)
 
 
 def test_a_batch_of_another_schema_is_refused(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
 """The durable log of a stream: append-only, in arrival order.
 
-A *segment* is one Arrow IPC file named by the number of its first entry. It is written under a temporary name and
-committed with a hard link, which fails if another process has taken that number. The name of the next segment is
-predictable, so processes append without locks and readers probe for one name. A file's content does not include the
-numbers. A segment's metadata contain its number of rows and, if the source provides one, a JSON *cursor*: entries and
-progress are committed by the same link.
+A *segment* is one Arrow IPC file named by the number of its first entry, without the columns that have only NULLs
+(segment_files.py). It is written under a temporary name and committed with a hard link, which fails if another process
+has taken that number. The name of the next segment is predictable, so processes append without locks and readers probe
+for one name. A file's content does not include the numbers. A segment's metadata contain its number of rows and, if the
+source provides one, a JSON *cursor*: entries and progress are committed by the same link.
 
 The *list of segments* (segment_list.py) has a line for each committed segment. It is written after the link, so a
 segment that is not listed and cannot be read was never committed completely: it is set aside. A listed segment that is
@@ -25,7 +25,7 @@ import threading
 import uuid
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,17 +35,13 @@ from fishweir.intake.arrivals import announce
 from fishweir.intake.segment_list import LIST, listed_line, parse_listed
 from fishweir.records import dataclass
 from fishweir.sealed import (
-    SMALL,
-    Stamp,
     damaged,
     read_json,
-    read_verified,
     reading,
     seal_of,
     seal_of_bytes,
     sealed_json,
     stamp,
-    verify,
     write_all,
     writing,
 )
@@ -53,14 +49,12 @@ from fishweir.sealed import (
 if TYPE_CHECKING:  # looking up the head of a log does not need Arrow, which takes long to load
     import pyarrow as pa
 
+    from fishweir.intake.segment_files import Segment
+
 logger = logging.getLogger("fishweir.home")
 
 AT_ONCE = 1 << 24
 """The size in bytes up to which a segment is written at once, which is faster than piece by piece."""
-
-OPEN_SEGMENTS = 128
-"""The number of segments that a process keeps open over all logs: with more than 1,024 open files, py4j, which calls
-`select`, no longer receives Spark's callbacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +145,7 @@ class StreamLog:
         while number <= upto:
             if position == len(self._firsts) or self._firsts[position] != number:
                 raise damaged(self._path(number), "is missing")
-            reader = self._segment(number)
-            for batch in map(reader.get_batch, range(reader.num_record_batches)):
+            for batch in self._segment(number).batches:
                 start, stop = max(after + 1 - number, 0), min(upto + 1 - number, batch.num_rows)
                 if start < stop:
                     yield number + start, batch.slice(start, stop - start)
@@ -165,7 +158,7 @@ class StreamLog:
         for first in self._firsts[max(bisect_right(self._firsts, after + 1) - 1, 0) :]:
             last = self._end(first)
             if last is not None and last > after:
-                yield self._segment(first).get_batch(0).column("arrival")[0].as_py(), last
+                yield self._segment(first).batches[0].column("arrival")[0].as_py(), last
 
     def entry(self, number: int) -> Entry:
         """One entry by its number; raises IndexError if it does not exist."""
@@ -223,7 +216,7 @@ class StreamLog:
     def _cursor(self, head: int, path: Path) -> dict[str, Any] | None:
         if path.suffix == ".cursor":
             return read_json(path)  # type: ignore[no-any-return]
-        text = self._metadata(head + 1).get(b"cursor")
+        text = self._segment(head + 1).metadata.get(b"cursor")
         return None if text is None else json.loads(text)
 
     def _path(self, first: int) -> Path:
@@ -232,14 +225,13 @@ class StreamLog:
     def _named(self, first: int) -> str:
         return f"{self._place}/{first:015d}.arrow"
 
-    def _segment(self, first: int) -> pa.RecordBatchFileReader:
+    def _segment(self, first: int) -> Segment:
+        from fishweir.intake.segment_files import open_segment
+
         if first not in self._listed:
             self._read_list()
         path, (_, seal) = self._path(first), self._listed.get(first, (0, ""))
-        return _open_segment(self._lock, path, stamp(path), seal)
-
-    def _metadata(self, first: int) -> dict[bytes, bytes]:
-        return dict(self._segment(first).schema.metadata)
+        return open_segment(self, path, stamp(path), seal)
 
     def _end(self, first: int) -> int | None:
         """The last number of a segment; None if it is not listed and cannot be read."""
@@ -248,7 +240,7 @@ class StreamLog:
         if first in self._listed:
             return first + self._listed[first][0] - 1
         try:
-            return first + int(self._metadata(first)[b"rows"]) - 1
+            return first + int(self._segment(first).metadata[b"rows"]) - 1
         except HomeError:
             return None
 
@@ -288,11 +280,13 @@ class StreamLog:
         """Writes a segment to the disk and returns its seal."""
         import pyarrow as pa
 
+        from fishweir.intake.segment_files import without_null_columns
+
         if not entries.schema.equals(self.schema):
             raise ValueError(f"stream {self.stream.name} expects {self.schema}, got {entries.schema}")
         metadata = {"rows": str(entries.num_rows)} | ({} if cursor is None else {"cursor": json.dumps(cursor)})
         whole = entries.combine_chunks() if isinstance(entries, pa.Table) else entries
-        whole = whole.replace_schema_metadata(metadata)
+        whole = without_null_columns(whole).replace_schema_metadata(metadata)
         at_once = whole.nbytes <= AT_ONCE
         with open(temporary, "wb", buffering=0) as file:
             sink = pa.BufferOutputStream() if at_once else pa.PythonFile(file, "w")
@@ -330,24 +324,6 @@ class StreamLog:
 
     def _temporary(self) -> str:
         return f"{self._place}/.{os.getpid()}-{uuid.uuid4().hex}.tmp"
-
-
-@lru_cache(OPEN_SEGMENTS)
-def _open_segment(_owner: object, path: Path, now: Stamp, seal: str) -> pa.RecordBatchFileReader:
-    """A verified segment, cached per log: a log that was recreated in the same place has different segments. A small
-    one is read once, to verify it and to open it, which takes half the time of mapping it as well."""
-    import pyarrow as pa
-
-    size, _, _ = now
-    if seal and size <= SMALL:
-        content = pa.py_buffer(read_verified(path, seal))
-    else:
-        if seal:
-            verify(path, seal)
-        with reading(path):
-            content = pa.memory_map(str(path))
-    with reading(path):
-        return pa.ipc.open_file(content)
 
 
 def _committed_firsts(folder: Path) -> list[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,24 @@ def column_name(name: str) -> str:
 
 def log_schema(stream: StreamDefinition) -> pa.Schema:
     """The Arrow schema of a stream's log."""
-    declared = [(column_name(name), KINDS[kind]) for name, kind in stream.columns]
-    return pa.schema([*ENTRY_FIELDS, *(PUBLISHED_FIELDS if stream.virtual is not None else ()), *declared])
+    return _schema(stream.columns, stream.virtual is not None)
+
+
+@lru_cache(maxsize=1024)
+def _schema(columns: tuple[tuple[str, str], ...], is_published: bool) -> pa.Schema:
+    declared = [(column_name(name), KINDS[kind]) for name, kind in columns]
+    return pa.schema([*ENTRY_FIELDS, *(PUBLISHED_FIELDS if is_published else ()), *declared])
+
+
+def nulls(count: int, kind: pa.DataType) -> pa.Array:
+    """A column that contains only NULLs. All such columns share their memory: offsets, values and marks are zeros."""
+    zeros = _zeros(1 << (8 * count + 8).bit_length())
+    return pa.Array.from_buffers(kind, count, [zeros] * kind.num_buffers, null_count=count)
+
+
+@cache
+def _zeros(size: int) -> pa.Buffer:
+    return pa.py_buffer(np.zeros(size, np.uint8))
 
 
 def log_batch(
@@ -57,8 +74,7 @@ def log_batch(
     schema = log_schema(stream)
     given: dict[str, Any] = {"arrival": np.full(count, arrival), **columns}
     arrays = [
-        _typed(given[field.name], field.type) if field.name in given else pa.nulls(count, field.type)
-        for field in schema
+        _typed(given[field.name], field.type) if field.name in given else nulls(count, field.type) for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

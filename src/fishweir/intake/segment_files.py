@@ -1,0 +1,59 @@
+"""Segments of logs as files: Arrow IPC without the columns that contain only NULLs.
+
+Most entries have no id, problem, change or context of their own, and a tuple has no body: a segment of tuples takes
+half the space without these columns. They are added again when a segment is read.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+
+from fishweir.intake.schema import nulls
+from fishweir.sealed import SMALL, Stamp, read_verified, reading, verify
+
+if TYPE_CHECKING:
+    from fishweir.intake.log import StreamLog
+
+OPEN_SEGMENTS = 128
+"""The number of segments that a process keeps open over all logs: with more than 1,024 open files, py4j, which calls
+`select`, no longer receives Spark's callbacks."""
+
+
+class Segment(NamedTuple):
+    """An open segment. Its batches are views of the file."""
+
+    metadata: dict[bytes, bytes]
+    batches: list[pa.RecordBatch]
+
+
+@lru_cache(OPEN_SEGMENTS)
+def open_segment(log: StreamLog, path: Path, now: Stamp, seal: str) -> Segment:
+    """A verified segment, cached per log: a log that was recreated in the same place has different segments. A small
+    one is read once, to verify it and to open it, which takes half the time of mapping it as well."""
+    size, _, _ = now
+    if seal and size <= SMALL:
+        content = pa.py_buffer(read_verified(path, seal))
+    else:
+        if seal:
+            verify(path, seal)
+        with reading(path):
+            content = pa.memory_map(str(path))
+    with reading(path):
+        reader = pa.ipc.open_file(content)
+        stored = map(reader.get_batch, range(reader.num_record_batches))
+        return Segment(reader.schema.metadata, [with_null_columns(batch, log.schema) for batch in stored])
+
+
+def without_null_columns(entries: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
+    return entries.select([i for i, column in enumerate(entries.columns) if column.null_count < len(column)])
+
+
+def with_null_columns(stored: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The stored columns in the order of the schema, and NULLs for the others."""
+    columns = dict(zip(stored.schema.names, stored.columns, strict=True))
+    arrays = [columns[field.name] if field.name in columns else nulls(stored.num_rows, field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
