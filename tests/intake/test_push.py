@@ -142,3 +142,23 @@ def test_many_timestamps(other: Any) -> None:
     times = [*map(float, range(TOGETHER)), 3, other]
     found = rows([{"i": 1}] * len(times), timestamps=times)
     assert [row.get("timestamp") for row in found] == [*map(float, range(TOGETHER)), 3.0, other and 5.0]
+
+
+@pytest.mark.parametrize("times", [(1, 2), [1, 2.5], [2**53 + 1, 0.5], [np.float64(1.5), 2], [-0.0, 1e300]])
+def test_numbers_as_timestamps(times: Any) -> None:
+    found = rows(["<a/>"] * len(times), XML, timestamps=times)
+    assert [row["timestamp"] for row in found] == [float(time) for time in times]
+
+
+@pytest.mark.parametrize(
+    ("times", "wrong"),
+    [
+        ([1.0, float("nan")], "nan"),
+        ([float("inf")], "inf"),
+        ([1.0, True], "True"),
+        (pd.Series([1.0, float("nan")]), "nan"),
+    ],
+)
+def test_what_is_no_timestamp(times: Any, wrong: str) -> None:
+    with pytest.raises(QueryError, match=f"stream S: {wrong} is not a timestamp"):
+        rows(["<a/>"] * len(times), XML, timestamps=times)

@@ -83,14 +83,15 @@ class Publishing(ABC):
 
 
 def numbered(prefix: str, numbers: range) -> list[str]:
-    """The prefix with each of some positive consecutive numbers. Most of them end in one of a thousand known texts,
-    which takes half the time of formatting each number."""
+    """The prefix, which contains no spaces, with each of some positive consecutive numbers. Most of them end in one of
+    a thousand known texts. These are joined to one text, which is then split: a third of the time of formatting each
+    number."""
     found: list[str] = []
     for thousand in range(numbers.start // 1000, (numbers.stop + 999) // 1000):
         first, last = max(numbers.start - 1000 * thousand, 0), min(numbers.stop - 1000 * thousand, 1000)
         if thousand:
             begin = f"{prefix}{thousand}"
-            found += [begin + end for end in LAST_DIGITS[first:last]]
+            found += (begin + f" {begin}".join(LAST_DIGITS[first:last])).split(" ")
         else:
             found += [f"{prefix}{number}" for number in range(first, last)]
     return found

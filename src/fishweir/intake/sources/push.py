@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from operator import itemgetter
+from operator import countOf, itemgetter
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from fishweir.intake.convert import Bad, convert, convert_list, shown, side_by_s
 from fishweir.intake.json_documents import json_document
 from fishweir.intake.schema import log_batch, tuple_batch, warn_problems
 
-TOGETHER = 1_000
+TOGETHER = 2_000
 """Number of items that are converted at a time."""
 
 
@@ -187,7 +187,7 @@ def _from_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa
 
 
 def _from_few_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa.Array], Bad]:
-    plain = set(map(type, items)) == {dict}
+    plain = countOf(map(type, items), dict) == len(items)
     if not plain and (wrong := _wrong_type(items, (Mapping,))):
         raise QueryError(f"stream {stream.name} accepts tuples as dicts, not {wrong}")
     names = [name for name, _ in stream.columns]
