@@ -105,7 +105,7 @@ def test_publishing_and_registering(template: Path, right: tuple[Found, Found], 
     home = tmp_path / "home"
     shutil.copytree(template, home)
     with opened(home) as desk:
-        for size in (100, 2_000):  # the list of segments does not fit, or is the only file that does
+        for size in (100, 1_000):  # the list of segments does not fit, or is the only file that does
             with limited(size), pytest.raises(HomeError, match="streams/1/log"):
                 desk.publish(36)
         with limited(100), pytest.raises(HomeError, match=r"catalog\.db"):
