@@ -182,8 +182,8 @@ class Run:
         """Sorted times of each stream. Retention reads them in every micro-batch, so they are computed once."""
         known = np.flatnonzero(np.bincount(self.streams)).tolist()  # streams are small numbers
         if len(known) == 1:
-            return {known[0]: np.sort(self.times)}
-        return {stream: np.sort(self.times[self.streams == stream]) for stream in known}
+            return {known[0]: _ascending(self.times)}
+        return {stream: _ascending(self.times[self.streams == stream]) for stream in known}
 
     @cached_property
     def counted_times(self) -> dict[int, NDArray[np.float64]]:
@@ -227,6 +227,11 @@ class Needed(Protocol):
     def __call__(self, run: Run, listed: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]: ...
 
     def versions(self, run: Run) -> NDArray[np.bool_]: ...
+
+
+def _ascending(times: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sorted times. Mostly documents arrive in order, which is found out in a tenth of the time of sorting them."""
+    return times if bool((times[1:] >= times[:-1]).all()) else np.sort(times)
 
 
 def build_run(
