@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ from fishweir.papers.way import (
 )
 from fishweir.papers.way import part as part_module
 from fishweir.papers.way.part import Setting
+from fishweir.papers.way.processor import descendants
 from fishweir.papers.way.run import run
 
 SMALL = {
@@ -41,6 +44,19 @@ SMALL = {
 @pytest.fixture(autouse=True)
 def look_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(part_module, "LOOK", 0.2)
+
+
+def test_processes_of_others_are_left_out() -> None:
+    """A process and the ones that it has started."""
+    starts = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(flush=True); input()'])"
+    before = descendants()
+    with subprocess.Popen([sys.executable, "-c", starts], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert len(descendants() - before) == 2
+        assert descendants(without={child.pid}) <= before
+        child.stdin.write(b"\n")
 
 
 def test_peers_agree(spark, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]

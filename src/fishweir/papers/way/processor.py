@@ -47,9 +47,9 @@ def _own() -> float:
     return time.process_time() + times.children_user + times.children_system
 
 
-def descendants() -> set[int]:
-    """The processes below this one."""
-    return set(_of_others(()))
+def descendants(without: Collection[int] = ()) -> set[int]:
+    """The processes below this one, except some and their descendants."""
+    return set(_of_others(without))
 
 
 def _of_others(without: Collection[int]) -> dict[int, float]:
