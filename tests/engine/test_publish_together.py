@@ -28,7 +28,7 @@ def test_one_micro_batch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "numbers", [(1, 1), (1, 5), (1, 1000), (998, 1003), (1, 3500), (1000, 2000), (999_990, 1_000_010)]
+    "numbers", [(1, 1), (1, 5), (1, 1000), (998, 1003), (1, 3500), (1000, 2000), (1500, 1500), (999_990, 1_000_010)]
 )
 def test_ids_by_number(numbers: tuple[int, int]) -> None:
     assert numbered("R-", range(*numbers)) == [f"R-{number}" for number in range(*numbers)]

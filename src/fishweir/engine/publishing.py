@@ -89,7 +89,7 @@ def numbered(prefix: str, numbers: range) -> list[str]:
     found: list[str] = []
     for thousand in range(numbers.start // 1000, (numbers.stop + 999) // 1000):
         first, last = max(numbers.start - 1000 * thousand, 0), min(numbers.stop - 1000 * thousand, 1000)
-        if thousand:
+        if thousand and numbers:
             begin = f"{prefix}{thousand}"
             found += (begin + f" {begin}".join(LAST_DIGITS[first:last])).split(" ")
         else:
