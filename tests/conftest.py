@@ -20,7 +20,7 @@ from fishweir.catalog.sqlite import SqliteConnection
 from fishweir.engine.weir import Weir
 from fishweir.evaluate.plan.plan import forget_plans
 from fishweir.intake.segment_files import open_segment
-from fishweir.pipeline.states import _states
+from fishweir.pipeline.states import forget_states
 from fishweir.pipeline.writer import forget_sets
 
 DATA = Path(os.environ.get("FISHWEIR_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -131,8 +131,8 @@ def few_open_files() -> None:
     if OPEN_FILES.exists() and len(os.listdir(OPEN_FILES)) > max(400, left_open + 100):
         forget_plans()
         forget_sets()
-        for kept in (_states, open_segment):
-            kept.cache_clear()
+        forget_states()
+        open_segment.cache_clear()
         gc.collect()
         left_open = len(os.listdir(OPEN_FILES))
 

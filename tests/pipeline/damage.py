@@ -23,7 +23,7 @@ from fishweir import sealed, testing
 from fishweir.evaluate.plan.plan import forget_plans
 from fishweir.intake.sources import changing
 from fishweir.pipeline import commits, home
-from fishweir.pipeline.states import _states
+from fishweir.pipeline.states import forget_states
 from fishweir.pipeline.writer import forget_sets
 from fishweir.testing import Clock
 from tests.delivery.servers import Hooks, Mailbox
@@ -213,5 +213,6 @@ def forget() -> None:
     """Clears what a process caches of a home by its paths: each case has another home in the same place."""
     forget_plans()
     forget_sets()
-    for kept in (home._log, sealed._verify, _states, commits._kept_tables):
+    forget_states()
+    for kept in (home._log, sealed._verify, commits._kept_tables):
         kept.cache_clear()

@@ -36,6 +36,8 @@ class Collector:
     ) -> None:
         self.database, self.table, self.routing, self.contents, self.direct = database, table, routing, contents, direct
         self._has_subscribers = False
+        self._none_at = -1
+        """The version of the catalog at which there were no subscriptions."""
         self.batch = -1
         self._started: list[Delivery] = []
         self.catch_up()
@@ -51,6 +53,15 @@ class Collector:
         """Reads the progress again, since another process may have run the job in the meantime."""
         with self.database.connect() as connection:
             self.batch = collected(connection)
+
+    def skip(self, commit: Commit) -> bool:
+        """Takes a commit as collected if it follows the last one, the catalog has not changed since there were no
+        subscriptions, and the progress need not be recorded yet. Returns whether it did."""
+        follows = commit.batch == self.batch + 1 and commit.batch % RECORD_EVERY
+        if self._has_subscribers or commit.version != self._none_at or not follows:
+            return False
+        self.batch = commit.batch
+        return True
 
     def waiting(self) -> list[Commit]:
         return self.table.commits(after=self.batch)
@@ -73,7 +84,7 @@ class Collector:
         """Collects micro-batches for a slice of time. Their results for one channel become one row."""
         last, ends = commits[-1].batch, time.monotonic() + SLICE
         if not self.has_subscribers and all(commit.batch % RECORD_EVERY for commit in commits):
-            self.batch = last
+            self.batch, self._none_at = last, commits[-1].version
             return
         rows: dict[int, Row] = {}
         later: dict[str, int] = {}

@@ -28,7 +28,7 @@ from fishweir.delivery.sending import Sender, Sent
 from fishweir.delivery.sending_files import grouped, send_group
 from fishweir.delivery.timers import Timers
 from fishweir.errors import CannotWrite, HomeError
-from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.results import ResultReader
 
 logger = logging.getLogger("fishweir.delivery")
@@ -120,6 +120,16 @@ class DeliveryService:
             thread = threading.Thread(target=loop, name=f"fishweir{loop.__name__}", daemon=True)
             self._threads.append(thread)
             thread.start()
+
+    def committed(self, commit: Commit) -> None:
+        """Called by the job after each commit. Wakes the collector only if it may find something to deliver."""
+        if self._polling.acquire(blocking=False):
+            try:
+                if self.collector.skip(commit):
+                    return
+            finally:
+                self._polling.release()
+        self.wake()
 
     def wake(self) -> None:
         """Signals a new commit."""

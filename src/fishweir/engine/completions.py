@@ -43,7 +43,7 @@ class Completions:
         return []
 
     def _left(self) -> Iterator[Commit]:
-        for commit in self.table.cut():
+        for commit in self.table.known_cut():
             intervals = [open_log(self.home.streams, int(id)).stream.make_up for id in commit.cut]
             if any(one is not None and self.clock() - commit.at <= one for one in intervals):
                 yield commit

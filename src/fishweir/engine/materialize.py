@@ -97,6 +97,10 @@ class Materializer:
         self._refresh()
         return bool(self._commits())
 
+    def reads(self, commit: Commit) -> bool:
+        """Whether a commit may have results for a stream. Called by the job in its own thread."""
+        return bool(self.targets) or self._version != commit.version
+
     def published(self) -> Mapping[int, Published]:
         """The streams of published results with their progress and inputs. Called by the job in its own thread."""
         targets = self.targets

@@ -94,7 +94,7 @@ class Runner:
         self.thread = threading.get_ident()
         self.version = -1
         self.idle_rounds = self._waiting = 0
-        self._until_idle = False
+        self._until_idle = self._shows_progress = False
         self._counting = threading.Lock()
         self.expire, self._expired = expire, -math.inf
 
@@ -103,6 +103,7 @@ class Runner:
     ) -> None:
         ends = None if timeout is None else time.monotonic() + timeout
         self.thread, self._until_idle = threading.get_ident(), until_idle
+        self._shows_progress = on_progress is not None
         self._open_sources()
         pause = POLL
         with self._ending():
@@ -110,7 +111,7 @@ class Runner:
             self.job.start()
             while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
                 busy = self.step()
-                is_needed = until_idle or on_progress is not None or self._waiting > 0
+                is_needed = until_idle or self._shows_progress or self._waiting > 0
                 idle = is_needed and not busy and self._caught_up()
                 self.idle_rounds += idle
                 if on_progress is not None:
@@ -212,9 +213,12 @@ class Runner:
         return 0 if self.service.is_running else self.service.step()
 
     def _on_commit(self) -> None:
-        """Called by the job in its own thread."""
-        self.service.wake()
-        self._woken.set()
+        """Called by the job in its own thread. Wakes the loop unless it has nothing to do with this commit."""
+        self.service.committed(self.batches.last)
+        is_watched = self._until_idle or self._waiting or self._shows_progress
+        is_read = self.materializer.reads(self.batches.last) or self.batches.shedder is not None
+        if is_watched or is_read or self.sources or self.feeders:
+            self._woken.set()
 
     def _on_settled(self) -> None:
         """Called by the delivery service in its own threads."""

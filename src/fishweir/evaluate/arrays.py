@@ -45,6 +45,16 @@ def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
     return source, lo[source] + within
 
 
+def by_key(keys: Ints, values: NDArray[Any]) -> dict[int, NDArray[Any]]:
+    """The values of each key, in their order. Views, if all values of a key are together."""
+    if not len(keys):
+        return {}
+    changes = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+    firsts = keys[np.append(0, changes)].tolist()
+    found = dict(zip(firsts, np.split(values, changes), strict=True))
+    return found if len(found) == len(firsts) else {key: values[keys == key] for key in found}
+
+
 def distinct(values: Ints) -> tuple[Ints, Ints]:
     """The distinct values in ascending order, and the position of each value among them. As `np.unique`, but linear for
     values that are ascending or close to each other, as numbers of documents and queries mostly are."""

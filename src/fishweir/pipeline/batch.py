@@ -172,7 +172,7 @@ class MicroBatches:
             batch,
         )
         summary = run_stages(executor, task, probe, parts, partial(self._check_written, folder=folder))
-        self.parts.took(entries, summary.seconds)
+        self.parts.took(entries, summary.seconds, len(parts))
         self.event_time.add(summary.lateness)
         states, level, watermarks = self._retain(summary, plan, stages, batch, watched, published)
         self._count(summary)

@@ -13,7 +13,7 @@ from pathlib import Path
 from fishweir.evaluate.group import State
 from fishweir.evaluate.plan.plan import cached_plan
 from fishweir.evaluate.results import ResultRows
-from fishweir.pipeline.states import SUFFIX, cached_states, write_states
+from fishweir.pipeline.states import SUFFIX, cached_states, forget_states, write_states
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.writer import ResultWriter
 from fishweir.records import dataclass
@@ -44,6 +44,7 @@ class ProbeTask:
         return both
 
     def __call__(self, part: int) -> Summary:
+        forget_states(self.state, but={*self.new, *self.old})
         plan = cached_plan(self.plan, self.segments)
         fresh, old = ([cached_states(self.state / name) for name in names] for names in (self.new, self.old))
         writer = ResultWriter(self.folder, self.sets, f"probe-{part:05d}")

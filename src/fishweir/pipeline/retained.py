@@ -16,7 +16,7 @@ from typing import Any
 
 from fishweir.evaluate.group import Needed, Stage
 from fishweir.evaluate.watermarks import Watermarks
-from fishweir.pipeline.states import SUFFIX, States, cached_states, sealed_states, write_states
+from fishweir.pipeline.states import SUFFIX, States, cached_states, forget_states, sealed_states, write_states
 from fishweir.records import dataclass
 from fishweir.sealed import damaged
 
@@ -137,6 +137,7 @@ def remove_others(folder: Path, files: Sequence[StateFile]) -> None:
     back.
     """
     names = {file.name for file in files}
+    forget_states(folder, but=names)
     for name in os.listdir(folder) if folder.exists() else ():
         if name not in names and not name.startswith(".") and "." in name:
             (folder / name).unlink(missing_ok=True)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,14 @@ States = dict[str, State]
 SUFFIX = ".state"
 WRITTEN = 1 << 26
 """The size in bytes of the files whose content a process caches after writing them, up to a quarter of it each."""
+READ = 64
+"""The number of files that a process keeps open after reading them."""
 
-_written: dict[Path, tuple[Stamp, States, str]] = {}
+Known = tuple[Stamp, States, str]
+"""The stamp of a file, its states and its seal."""
+
+_written: dict[Path, Known] = {}
+_read: dict[Path, Known] = {}
 _lock = threading.Lock()
 
 
@@ -53,12 +58,30 @@ def cached_states(path: Path) -> States:
 def sealed_states(path: Path, from_disk: bool = False) -> tuple[States, str]:
     """The states of a file, and the seal that it contains. With `from_disk`, the file is read even if this process has
     written it."""
-    now, written = stamp(path), None if from_disk else _written.get(path)
-    return written[1:] if written is not None and written[0] == now else _states(path, now)
+    now = stamp(path)
+    for known in (_read,) if from_disk else (_written, _read):
+        found = known.get(path)
+        if found is not None and found[0] == now:
+            return found[1:]
+    states, seal = _states(path)
+    with _lock:
+        _read.pop(path, None)
+        _read[path] = now, states, seal
+        while len(_read) > READ:
+            _read.pop(next(iter(_read)))
+    return states, seal
 
 
-@lru_cache(maxsize=64)
-def _states(path: Path, _stamp: Stamp) -> tuple[States, str]:
+def forget_states(folder: Path | None = None, but: Collection[str] = ()) -> None:
+    """Frees the memory of files that nobody reads any more: all, or those in a folder except some. New states then use
+    this memory, which is in the processor's cache and need not be cleared."""
+    with _lock:
+        for known in (_written, _read):
+            for path in [path for path in known if folder is None or (path.parent == folder and path.name not in but)]:
+                del known[path]
+
+
+def _states(path: Path) -> tuple[States, str]:
     kinds, arrays, seal = sealed_arrays(path)
     own: dict[str, dict[str, Any]] = defaultdict(dict)
     for name, array in arrays.items():

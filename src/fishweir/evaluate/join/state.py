@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.evaluate.arrays import Ints, expand
+from fishweir.evaluate.arrays import Ints, by_key, expand
 from fishweir.evaluate.group import origin_of
 from fishweir.evaluate.join.hashes import Hashes, combine, hash_order
 from fishweir.evaluate.join.rows.row_kernels import are_all_among, take_lists
@@ -180,9 +180,7 @@ class Run:
     @cached_property
     def times_by_stream(self) -> dict[int, NDArray[np.float64]]:
         """Sorted times of each stream. Retention reads them in every micro-batch, so they are computed once."""
-        known = np.flatnonzero(np.bincount(self.streams)).tolist()  # streams are small numbers
-        alone = len(known) == 1
-        return {stream: _ascending(self.times if alone else self.times[self.streams == stream]) for stream in known}
+        return {stream: _ascending(times) for stream, times in by_key(self.streams, self.times).items()}
 
     @cached_property
     def counted_times(self) -> dict[int, NDArray[np.float64]]:
