@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fishweir import QueryError, testing
-from fishweir.engine.publishing import numbered
+from fishweir.engine.numbered_ids import AT_ONCE, numbered_ids
 
 
 def test_one_micro_batch(tmp_path: Path) -> None:
@@ -31,4 +31,19 @@ def test_one_micro_batch(tmp_path: Path) -> None:
     "numbers", [(1, 1), (1, 5), (1, 1000), (998, 1003), (1, 3500), (1000, 2000), (1500, 1500), (999_990, 1_000_010)]
 )
 def test_ids_by_number(numbers: tuple[int, int]) -> None:
-    assert numbered("R-", range(*numbers)) == [f"R-{number}" for number in range(*numbers)]
+    wanted = [f"R-{number}" for number in range(*numbers)]
+    found = numbered_ids("R", range(*numbers))
+    assert isinstance(found, list) == (len(wanted) <= AT_ONCE)
+    assert (list(found), len(found)) == (wanted, len(wanted))
+    assert found == wanted
+    assert wanted == found
+    assert found != wanted[:-1] or not wanted
+    assert (found[2:7], found[::-3], found[-3:]) == (wanted[2:7], wanted[::-3], wanted[-3:])
+    assert [found[place] for place in range(-len(wanted), len(wanted))] == 2 * wanted
+    assert (found + ["x"], ["x"] + found) == ([*wanted, "x"], ["x", *wanted])
+    with pytest.raises(IndexError):
+        found[len(wanted)]
+
+
+def test_many_ids_are_shown_by_the_first_and_the_last() -> None:
+    assert repr(numbered_ids("R", range(1, AT_ONCE + 2))) == f"['R-1', ..., 'R-{AT_ONCE + 1}']"

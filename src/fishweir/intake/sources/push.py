@@ -62,17 +62,10 @@ def _given(
 
 
 def _times(stream: StreamDefinition, timestamps: Sequence[Any]) -> pa.Array:
-    seconds = np.empty(len(timestamps))
-    for start in range(0, len(timestamps), TOGETHER):
-        some = timestamps[start : start + TOGETHER]
-        if not set(map(type, some)) <= {int, float}:
-            break
-        try:
-            seconds[start : start + TOGETHER] = np.frombuffer(struct.pack(f"{len(some)}d", *some))
-        except struct.error:  # an integer that is too large
-            break
-    else:
-        if np.isfinite(seconds).all():
+    with suppress(struct.error):  # some of them are not numbers
+        seconds = np.frombuffer(struct.pack(f"{len(timestamps)}d", *timestamps))
+        may_be_booleans = ((seconds == 0) | (seconds == 1)).any()
+        if np.isfinite(seconds).all() and not (may_be_booleans and not set(map(type, timestamps)) <= {int, float}):
             return pa.array(seconds)
     return pa.array([_seconds(stream, value) for value in timestamps], pa.float64())
 
