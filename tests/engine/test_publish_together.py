@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import add
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_ids_by_number(numbers: tuple[int, int]) -> None:
     assert found != wanted[:-1] or not wanted
     assert (found[2:7], found[::-3], found[-3:]) == (wanted[2:7], wanted[::-3], wanted[-3:])
     assert [found[place] for place in range(-len(wanted), len(wanted))] == 2 * wanted
-    assert (found + ["x"], ["x"] + found) == ([*wanted, "x"], ["x", *wanted])
+    assert (add(found, ["x"]), add(["x"], found)) == ([*wanted, "x"], ["x", *wanted])
     with pytest.raises(IndexError):
         found[len(wanted)]
 

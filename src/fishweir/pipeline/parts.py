@@ -1,9 +1,9 @@
 """The number of tasks of a micro-batch, depending on the amount of work.
 
 A task maps the plan, writes files and reports, which takes some milliseconds regardless of its entries. A task must
-therefore have enough work, estimated from the recent time per entry. Several tasks may also take more time together than
-one: if there is state, each reads from files what the others have found. One and several are therefore compared by what
-they took. The results do not depend on the number of tasks.
+therefore have enough work, estimated from the recent time per entry. Several tasks may also take more time together
+than one: if there is state, each reads from files what the others have found. One and several are therefore compared by
+what they took. The results do not depend on the number of tasks.
 """
 
 from __future__ import annotations

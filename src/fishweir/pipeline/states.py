@@ -6,6 +6,7 @@ by micro-batch and partition. It is mapped into memory for probing, and removed 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -26,11 +27,13 @@ WRITTEN = 1 << 26
 READ = 64
 """The number of files that a process keeps open after reading them."""
 
+Place = tuple[str, str]
+"""Folder and name of a file."""
 Known = tuple[Stamp, States, str]
 """The stamp of a file, its states and its seal."""
 
-_written: dict[Path, Known] = {}
-_read: dict[Path, Known] = {}
+_written: dict[Place, Known] = {}
+_read: dict[Place, Known] = {}
 _lock = threading.Lock()
 
 
@@ -38,11 +41,11 @@ def write_states(path: Path, states: Mapping[str, State]) -> str:
     """Writes a state file and returns its seal."""
     arrays = {f"{kind}:{name}": array for kind, state in states.items() for name, array in state.arrays().items()}
     seal = in_folder(path, lambda: write_arrays(path, sorted(states), arrays))
-    now = stamp(path)
+    now, place = stamp(path), _place(path)
     with _lock:
-        _written.pop(path, None)
+        _written.pop(place, None)
         if now[0] <= WRITTEN // 4:
-            _written[path] = now, dict(states), seal
+            _written[place] = now, dict(states), seal
         while sum(size for (size, _, _), _, _ in _written.values()) > WRITTEN:
             _written.pop(next(iter(_written)))
     return seal
@@ -58,15 +61,15 @@ def cached_states(path: Path) -> States:
 def sealed_states(path: Path, from_disk: bool = False) -> tuple[States, str]:
     """The states of a file, and the seal that it contains. With `from_disk`, the file is read even if this process has
     written it."""
-    now = stamp(path)
+    now, place = stamp(path), _place(path)
     for known in (_read,) if from_disk else (_written, _read):
-        found = known.get(path)
+        found = known.get(place)
         if found is not None and found[0] == now:
             return found[1:]
     states, seal = _states(path)
     with _lock:
-        _read.pop(path, None)
-        _read[path] = now, states, seal
+        _read.pop(place, None)
+        _read[place] = now, states, seal
         while len(_read) > READ:
             _read.pop(next(iter(_read)))
     return states, seal
@@ -74,11 +77,16 @@ def sealed_states(path: Path, from_disk: bool = False) -> tuple[States, str]:
 
 def forget_states(folder: Path | None = None, but: Collection[str] = ()) -> None:
     """Frees the memory of files that nobody reads any more: all, or those in a folder except some. New states then use
-    this memory, which is in the processor's cache and need not be cleared."""
+    this memory, which is in the processor's cache and need not be cleared by the operating system."""
+    place = None if folder is None else str(folder)
     with _lock:
         for known in (_written, _read):
-            for path in [path for path in known if folder is None or (path.parent == folder and path.name not in but)]:
-                del known[path]
+            for gone in [(at, name) for at, name in known if place is None or (at == place and name not in but)]:
+                del known[gone]
+
+
+def _place(path: Path) -> Place:
+    return os.path.split(path)  # type: ignore[return-value]
 
 
 def _states(path: Path) -> tuple[States, str]:
