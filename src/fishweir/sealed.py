@@ -154,11 +154,6 @@ def _verify(path: Path, seal: str, start: int, now: Stamp) -> None:
         raise damaged(path, "is damaged (checksum mismatch)")
 
 
-def check_length(path: Path, seal: str) -> None:
-    """Verifies that a file is there and has the length in its seal, without reading it."""
-    _check_length(path, seal, stamp(path)[0])
-
-
 def read_verified(path: Path, seal: str) -> bytes:
     """The content of a small write-once file, verified as it is read, so that the file is opened once."""
     with reading(path), open(path, "rb", buffering=0) as file:

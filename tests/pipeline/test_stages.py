@@ -46,9 +46,9 @@ def results(home: Path, parallelism: int) -> tuple[list[tuple[str, tuple[str, ..
 def test_one_part_and_several_have_the_same_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Parts, "count", lambda self, entries, most: most)
     one, files = results(tmp_path / "one", 1)
-    assert files == {"match-00000.arrow", "probe-00000.arrow"}
+    assert files == {f"{stage}-{batch:09d}-00000.arrow" for stage in ("match", "probe") for batch in range(3)}
     several, files = results(tmp_path / "several", 3)
-    assert "probe-00002.arrow" in files
+    assert "probe-000000002-00002.arrow" in files
     assert one == several
     assert {query for query, _ in one} == {"s", "j"}
 

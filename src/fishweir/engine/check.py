@@ -152,7 +152,7 @@ def _results(home: Home) -> Iterator[Step]:
     chain = _chain(table)
     done: dict[str, int] = {}
     for commit in chain:
-        folder = table.batch_folder(commit.batch)
+        folder = table.folder_of(commit)
         for name, seal in commit.files.items():
             yield folder / name, lambda path=folder / name, seal=seal: _sealed(path, seal), ""  # type: ignore[misc]
             if not name.startswith("aside"):

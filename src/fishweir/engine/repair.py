@@ -16,7 +16,7 @@ from fishweir.catalog.catalog import Catalog
 from fishweir.catalog.checksums import RESTORE
 from fishweir.engine.check import OnProgress, Report, check, rebuilt_by_the_job
 from fishweir.errors import HomeError
-from fishweir.pipeline.commits import ResultsTable
+from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import FORMAT, CatalogNote, Home, write_json
 from fishweir.records import dataclass
 from fishweir.sealed import read_sealed, seal_of
@@ -159,7 +159,7 @@ def _newest(home: Home) -> Iterator[str]:
     except HomeError:
         chain = table.read_so_far
     names = sorted(table.commits_folder.glob("[0-9]*.json"))
-    if chain and len(chain) == len(names) and not _broken(table, chain[-1].batch, chain[-1].files):
+    if chain and len(chain) == len(names) and not _broken(table, chain[-1]):
         return
     kept = len(chain) - (len(chain) == len(names))
     if kept < len(names) - 1:
@@ -178,6 +178,6 @@ def _newest(home: Home) -> Iterator[str]:
         write_json(table.commits_folder / "last", {"batch": before.batch, "xxh3": sum})
 
 
-def _broken(table: ResultsTable, batch: int, files: dict[str, str]) -> bool:
-    folder = table.batch_folder(batch)
-    return any(not (folder / name).exists() or seal_of(folder / name) != seal for name, seal in files.items())
+def _broken(table: ResultsTable, commit: Commit) -> bool:
+    folder = table.folder_of(commit)
+    return any(not (folder / name).exists() or seal_of(folder / name) != seal for name, seal in commit.files.items())

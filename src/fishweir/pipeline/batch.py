@@ -23,7 +23,7 @@ from fishweir.evaluate.statistics import PathStatistics, Statistics, statistics_
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.pipeline.background_work import BackfillResult, BackgroundWork, NoBackgroundWork
-from fishweir.pipeline.commits import Commit, ResultsTable, check_written
+from fishweir.pipeline.commits import Commit, ResultsTable, check_written, shared_folder
 from fishweir.pipeline.event_time import EventTime, Published
 from fishweir.pipeline.home import Home, open_log, read_json, write_json
 from fishweir.pipeline.lateness import LEVELS
@@ -143,7 +143,8 @@ class MicroBatches:
         self.queries = plan.queries
         published = self.published()
         watched = self.event_time.watched(stages, published)
-        folder, hidden = self.table.batch_folder(batch), self.between.hidden(self, plan.version)
+        shared, hidden = shared_folder(batch), self.between.hidden(self, plan.version)
+        folder = self.table.folder / shared
         shedding = self.shedder.decide(batch, plan.version, waiting) if self.shedder else {}
         task = MatchTask(
             self.home.streams,
@@ -180,6 +181,7 @@ class MicroBatches:
             batch=batch,
             version=plan.version,
             files=summary.files,
+            folder=shared,
             fired=summary.fired,
             documents=summary.documents,
             matches=summary.matches,
@@ -209,7 +211,7 @@ class MicroBatches:
     def commit_backfill(self, folder: Path, past: BackfillResult) -> None:
         """Commits the results of a backfill; `folder` contains its files."""
         batch, summary = self.last.batch + 1, past.summary
-        target = self.table.batch_folder(batch)
+        target = self.table.own_folder(batch)
         shutil.rmtree(target, ignore_errors=True)
         if summary.files:
             folder.rename(target)
@@ -227,7 +229,7 @@ class MicroBatches:
     def commit_absences(self, version: int, written: Callable[[Path], Summary]) -> None:
         """Commits documents whose window ended without a match, as of a version of the catalog: streams and subscribers
         added since the last micro-batch get them, too. `written` writes the rows to a folder."""
-        folder = self.table.batch_folder(self.last.batch + 1)
+        folder = self.table.own_folder(self.last.batch + 1)
         shutil.rmtree(folder, ignore_errors=True)
         summary = written(folder)
         found: dict[str, Any] = {"files": summary.files, "fired": summary.fired, "is_over": True}
@@ -248,6 +250,7 @@ class MicroBatches:
         """A commit after the last one that evaluates no documents."""
         none: dict[str, Any] = {
             "files": {},
+            "folder": "",
             "offsets": {},
             "missed": {},
             "shed": {},

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from fishweir.errors import HomeError
 from fishweir.pipeline.home import read_json, write_json
 from fishweir.records import dataclass
-from fishweir.sealed import Stamp, check_length, damaged, overwrite_json, read_sealed, verify, writing
+from fishweir.sealed import Stamp, damaged, overwrite_json, read_sealed, verify, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 KEPT_BYTES = 1 << 25
 """The maximum size in bytes of the cache of result rows: delivery, published streams and readers all read new results.
 """
+
+
+SHARED = 1000
+"""The number of micro-batches that share a folder of result files."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Commit:
     version: int
     files: dict[str, str] = field(default_factory=dict)
     """Result files with their seals."""
+    folder: str = ""
+    """The folder of these files, in the results folder; if empty, it has the number of the micro-batch."""
     fired: dict[str, list[int]] | None = None
     """The queries that may have rows in the files (fired_index.py); None if unknown."""
     documents: int = 0
@@ -83,6 +89,11 @@ class Commit:
     """The checksum of the previous commit: commits form a chain."""
 
 
+def shared_folder(batch: int) -> str:
+    """The name of the folder with the files of a micro-batch and its neighbours. Their names contain its number."""
+    return f"{batch // SHARED:06d}"
+
+
 def handover_tag(queries: Sequence[int]) -> int:
     """The value that documents from before a handover of some queries have in place of a catalog version."""
     return -2 - queries[0]
@@ -91,6 +102,9 @@ def handover_tag(queries: Sequence[int]) -> int:
 class ResultsTable:
     """The results folder: `NNN/match-*.arrow` and `NNN/probe-*.arrow` with the result rows of the two stages,
     `NNN/aside-*.arrow`, `commits/NNN.json`, and `sets/` with the query sets that rows name.
+
+    A thousand micro-batches share a folder, since a new folder costs as much as several files. Commits between
+    micro-batches (backfills, absences) have a folder of their own, and so had micro-batches of earlier versions.
     """
 
     def __init__(self, folder: Path, upto: int | None = None) -> None:
@@ -110,8 +124,13 @@ class ResultsTable:
         self._is_whole = False
         """Whether all commits that existed at the first read have been found."""
 
-    def batch_folder(self, batch: int) -> Path:
+    def own_folder(self, batch: int) -> Path:
+        """The folder of a commit between micro-batches."""
         return self.folder / f"{batch:09d}"
+
+    def folder_of(self, commit: Commit) -> Path:
+        """The folder with the files of a commit."""
+        return self.folder / commit.folder if commit.folder else self.own_folder(commit.batch)
 
     def commit(self, commit: Commit) -> None:
         self._follow()
@@ -256,7 +275,7 @@ class ResultsTable:
     def _table(self, commit: Commit, kinds: tuple[str, ...], schema: pa.Schema) -> pa.Table:
         import pyarrow as pa  # late: registering and counting read no results
 
-        folder, tables = self.batch_folder(commit.batch), []
+        folder, tables = self.folder_of(commit), []
         for name, seal in commit.files.items():
             if name.startswith(kinds):
                 now = verify(folder / name, seal)
@@ -300,21 +319,13 @@ def check_written(
     folder: Path,
     written: Mapping[str, str],
     hosts: Mapping[str, str],
-    read: Callable[[Path, str], object] | None = None,
+    check: Callable[[Path, str], object] = verify,
 ) -> None:
-    """Raises an error if the driver does not see the files that tasks report, with the seals that they report. `read`
-    verifies a file that the driver reads anyway. Others are read if they were written on another host: on this one, the
-    content would come from the memory that the task has just written it to."""
-    from fishweir.pipeline.summary import HOST  # late: registering and counting need no summaries
-
+    """Raises an error if the driver does not see the files that tasks report, with the seals that they report. `check`
+    verifies a file by its seal."""
     for name, seal in written.items():
         try:
-            if read is not None:
-                read(folder / name, seal)
-            elif hosts.get(name) == HOST:
-                check_length(folder / name, seal)
-            else:
-                verify(folder / name, seal)
+            check(folder / name, seal)
         except HomeError as error:
             raise HomeError(
                 f"a task on the host {hosts.get(name, 'of the driver')} wrote {folder / name}, but the driver sees "

@@ -47,7 +47,7 @@ class ProbeTask:
         forget_states(self.state, but={*self.new, *self.old})
         plan = cached_plan(self.plan, self.segments)
         fresh, old = ([cached_states(self.state / name) for name in names] for names in (self.new, self.old))
-        writer = ResultWriter(self.folder, self.sets, f"probe-{part:05d}")
+        writer = ResultWriter(self.folder, self.sets, f"probe-{self.batch:09d}-{part:05d}")
         kept: dict[str, State] = {}
         for kind, stage in plan.stages.items():
             new = [states[kind] for states in fresh if kind in states]

@@ -73,7 +73,8 @@ class _Partition:
     shed: list[tuple[int, int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.writer = ResultWriter(self.task.folder, self.task.sets, f"match-{self.partition:05d}")
+        self.name = f"{self.task.batch:09d}-{self.partition:05d}"
+        self.writer = ResultWriter(self.task.folder, self.task.sets, f"match-{self.name}")
         self.plan: Plan = cached_plan(self.task.plan, self.task.segments)
 
     def slice(self, part: LogSlice) -> None:
@@ -145,8 +146,8 @@ class _Partition:
 
     def finish(self) -> Summary:
         self.summary.files |= self.writer.close()
-        self.summary.files |= write_aside(self.task.folder, self.partition, self.aside)
-        self.summary.files |= write_shed(self.task.folder, self.partition, self.shed)
+        self.summary.files |= write_aside(self.task.folder, self.name, self.aside)
+        self.summary.files |= write_shed(self.task.folder, self.name, self.shed)
         self.summary.matches += self.writer.results
         self.summary.fired = self.writer.fired
         self._write_states()
@@ -156,5 +157,5 @@ class _Partition:
         """Writes the state that this micro-batch and later ones probe."""
         states = {kind: self.plan.stages[kind].merged(kept) for kind, kept in self.kept.items()}
         if states:
-            name = f"{self.task.batch:09d}-{self.partition:05d}{SUFFIX}"
+            name = f"{self.name}{SUFFIX}"
             self.summary.states[name] = write_states(self.task.state / name, states)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from fishweir.evaluate.arrays import MAPPED, Ints, read_arrays, write_arrays
 from fishweir.evaluate.results import RESULT, ResultRows
 from fishweir.pipeline.fired_index import Index, indexed, merged
-from fishweir.sealed import Stamp, reading, seal_of, seal_of_bytes, stamp, write_all, writing
+from fishweir.sealed import Stamp, in_folder, reading, seal_of, seal_of_bytes, stamp, write_all, writing
 
 ASIDE = pa.schema([
     ("stream", pa.int32()), ("document", pa.int64()), ("id", pa.string()), ("reason", pa.string()),
@@ -111,8 +111,7 @@ def _write(path: Path, rows: pa.Table) -> dict[str, str]:
         writer.write_table(rows.combine_chunks())
     content, temporary = memoryview(sink.getvalue()), path.with_suffix(".tmp")
     with writing(path, temporary):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb", buffering=0) as file:
+        with in_folder(path, lambda: open(temporary, "wb", buffering=0)) as file:
             write_all(file, content)
         os.replace(temporary, path)
     return {path.name: seal_of_bytes(content)}
@@ -150,14 +149,14 @@ def _set(path: Path, _stamp: Stamp) -> Ints:
 _small_set, _mapped_set = lru_cache(4096)(_set), lru_cache(128)(_set)
 
 
-def write_aside(folder: Path, partition: int, rows: Sequence[tuple[int, int, str | None, str]]) -> dict[str, str]:
+def write_aside(folder: Path, name: str, rows: Sequence[tuple[int, int, str | None, str]]) -> dict[str, str]:
     """Writes entries that could not be evaluated: stream, number, id and reason."""
-    return _write_entries(folder / f"aside-{partition:05d}{SUFFIX}", rows, ASIDE)
+    return _write_entries(folder / f"aside-{name}{SUFFIX}", rows, ASIDE)
 
 
-def write_shed(folder: Path, partition: int, rows: Sequence[tuple[int, int, int]]) -> dict[str, str]:
+def write_shed(folder: Path, name: str, rows: Sequence[tuple[int, int, int]]) -> dict[str, str]:
     """Writes entries that were left out under overload, completely or in part: stream, number and level."""
-    return _write_entries(folder / f"shed-{partition:05d}{SUFFIX}", rows, SHED)
+    return _write_entries(folder / f"shed-{name}{SUFFIX}", rows, SHED)
 
 
 def _write_entries(path: Path, rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> dict[str, str]:
