@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,6 +47,7 @@ def bench(
         )
         raise typer.Exit(1)
     out.mkdir(parents=True, exist_ok=True)
+    atexit.unregister(gc.freeze)  # DuckDB would print a page of warnings about objects that are not freed
     experiment = import_module(EXPERIMENTS[name])
     if only:
         parts: tuple[str, ...] = getattr(experiment, "ONLY", ())

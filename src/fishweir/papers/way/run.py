@@ -70,15 +70,29 @@ def run(part: Part, out: Path, setting: Setting, console: Console) -> Outcome:
 
 def show(part: Part, measured: Measured, console: Console) -> None:
     if measured.figures:
-        rows = [asdict(figure) for figure in measured.figures]
-        table = Table(*(name.replace("_", " ") for name in rows[0]), title=part.title)
-        for row in rows:
-            table.add_row(*map(shown, row.values()))
-        console.print(table)
+        console.print(tabulated(part.title, [asdict(figure) for figure in measured.figures]))
     for note in measured.notes:
         console.print(note, markup=False)
     if measured.targets:
         show_targets(measured.targets, console)
+
+
+def tabulated(title: str, rows: Sequence[dict[str, Any]]) -> Table:
+    """A table of figures. What is the same in all rows is in the caption, so that the columns fit into a terminal."""
+    common = {name for name in rows[0] if len(rows) > 1 and len({row[name] for row in rows}) == 1}
+    caption = ", ".join(f"{_spaced(name)}: {shown(rows[0][name])}" for name in rows[0] if name in common)
+    table = Table(title=title, caption=caption or None)
+    for name in rows[0]:
+        if name not in common:
+            is_text = isinstance(rows[0][name], str)
+            table.add_column(_spaced(name), no_wrap=not is_text, justify="left" if is_text else "right")
+    for row in rows:
+        table.add_row(*(shown(value) for name, value in row.items() if name not in common))
+    return table
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def shown(value: Any) -> str:
