@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -159,16 +159,17 @@ class EngineStatus:
 def query_status(
     query: Query,
     table: ResultsTable,
-    reader: ResultReader,
+    reader: Callable[[], ResultReader],
     subscribers: Sequence[Subscription] = (),
     missed: Mapping[str, int] | None = None,
 ) -> QueryStatus:
-    """The status of a query, from the results table. A query fires in a micro-batch that has a result for it."""
+    """The status of a query, from the results table. A query fires in a micro-batch that has a result for it. `reader`
+    is called only if some micro-batch has results, since loading the reader takes most of a second."""
     results, fired, last = 0, [], None
     for commit in table.commits():
         if (commit.version < query.added and len(query.numbers) == 1) or not commit.matches:
             continue
-        stamps = [reader.times(table, commit, query, number, query.added) for number in query.numbers]
+        stamps = [reader().times(table, commit, query, number, query.added) for number in query.numbers]
         if any(map(len, stamps)):
             results += sum(map(len, stamps))
             fired.append(commit.at)

@@ -110,14 +110,13 @@ def joined_streams(catalog: Catalog, query: Query) -> dict[str, int]:
 
 def missed_by(catalog: Catalog, table: ResultsTable, query: Query) -> dict[str, int]:
     """By stream, the items that arrived later than allowed since the query was added."""
-    streams = joined_streams(catalog, query)
-    if not streams:
-        return {}
-    counts: Counter[str] = Counter()
+    missed: Counter[str] = Counter()
     for commit in table.commits():
         if commit.missed and commit.version >= query.added:
-            counts.update({name: commit.missed.get(str(id), 0) for name, id in streams.items()})
-    return {name: count for name, count in counts.items() if count}
+            missed.update(commit.missed)
+    if not missed:  # as mostly; otherwise, finding the streams loads the evaluator
+        return {}
+    return {name: missed[str(id)] for name, id in joined_streams(catalog, query).items() if missed[str(id)]}
 
 
 def lateness_of(home: Home, catalog: Catalog, table: ResultsTable, query: Query) -> list[str]:

@@ -317,7 +317,7 @@ class Weir(Administration, Publishing, OnSpark):
             return engine_status(self.home, self.catalog, self.table, troubles)
         query = self._query(name)
         missed = missed_by(self.catalog, self.table, query)
-        return query_status(query, self.table, self._reader, self.catalog.subscribers(name), missed)
+        return query_status(query, self.table, lambda: self._reader, self.catalog.subscribers(name), missed)
 
     def close(self) -> None:
         """Stops everything that runs, including Spark if this weir started it."""
