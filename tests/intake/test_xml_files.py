@@ -260,7 +260,7 @@ def test_a_full_disk_neither_loses_nor_repeats_documents(
     polling = source.poll(1.0)
     next(polling)
     with monkeypatch.context() as patch:
-        patch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        patch.setattr("os.fdatasync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         assert list(polling) == []
         assert "No space left" in str(source.trouble)
         assert list(source.poll(1.5)) == []

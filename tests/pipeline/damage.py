@@ -21,6 +21,7 @@ import pytest
 
 from fishweir import sealed, testing
 from fishweir.evaluate.plan.plan import forget_plans
+from fishweir.intake import appending
 from fishweir.intake.sources import changing
 from fishweir.pipeline import commits, home
 from fishweir.pipeline.states import forget_states
@@ -64,15 +65,21 @@ class Desk:
         write_sources(self.folder, round)
         numbers = range(6 * round, 6 * round + 6)
         times = [float(n) for n in numbers]
-        self.weir.publish("R", [{"k": n % 5, "x": n % 11} for n in numbers], times)
+        with pytest.MonkeyPatch.context() as patch:
+            if round == 2:
+                patch.setattr(appending, "LARGEST_SEGMENT", 0)  # these segments have files of their own
+            self.weir.publish("R", [{"k": n % 5, "x": n % 11} for n in numbers], times)
+            self._publish_blogs(numbers, times)
         self.weir.publish("S", [{"k": n % 3, "y": n} for n in numbers], times)
-        texts = [f"<blog><title>{n}</title><author>{n % 4}</author></blog>" for n in numbers]
-        self.weir.publish("D", [*texts, "<broken>"], [*times, times[-1]])
         kinds = ["ab"[n % 3 == 0] for n in numbers]
         self.weir.publish("A", [f"<{k}><t>{n}</t><k>{n % 4}</k></{k}>" for k, n in zip(kinds, numbers, strict=True)])
         items = [f"<item><title>weir number {n % 5}</title></item>" for n in numbers]
         self.weir.publish("P", items[:3], times[:3])
         self.weir.publish("N", items[3:], times[3:])
+
+    def _publish_blogs(self, numbers: range, times: list[float]) -> None:
+        texts = [f"<blog><title>{n}</title><author>{n % 4}</author></blog>" for n in numbers]
+        self.weir.publish("D", [*texts, "<broken>"], [*times, times[-1]])
 
     def run(self) -> None:
         self.weir.run(until_idle=True)

@@ -133,7 +133,7 @@ def test_a_checkpoint_ahead_of_the_commits_stops_the_job(tmp_path, spark, monkey
         weir.run(until_idle=True)
 
 
-@pytest.mark.parametrize("place", ["streams/*/log/*21.arrow", "state/*.state", "plan/segment-*.bin"])
+@pytest.mark.parametrize("place", ["streams/*/log/*.pack", "state/*.state", "plan/segment-*.bin"])
 def test_damage_in_the_tasks_of_spark(place, tmp_path, spark, monkeypatch, wanted):
     """The error of a worker names the file. Once the file is restored, the job continues."""
     monkeypatch.chdir(tmp_path)

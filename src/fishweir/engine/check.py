@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fishweir.catalog.catalog import Catalog
 from fishweir.engine.own_catalog import check_progress
 from fishweir.errors import HomeError
 from fishweir.pipeline.commits import Commit, ResultsTable
-from fishweir.pipeline.home import FORMAT, Home
+from fishweir.pipeline.home import FORMAT, READABLE, Home
 from fishweir.records import dataclass
 from fishweir.sealed import TO_DO, read_sealed, reading, seal_of
+
+if TYPE_CHECKING:
+    from fishweir.intake.segment_list import Listed
 
 OnProgress = Callable[[int, int], None]
 """Called with the number of verified bytes and the total."""
@@ -94,7 +98,7 @@ def _head(home: Home) -> Iterator[Step]:
 
 def _format(home: Home) -> None:
     content, _ = read_sealed(home.path / "home.json")
-    if content["format"] != FORMAT:
+    if content["format"] not in READABLE:
         raise HomeError(f"{home.path / 'home.json'} has format {content['format']}; this version reads format {FORMAT}")
 
 
@@ -112,26 +116,39 @@ def _catalog(home: Home) -> None:
 
 
 def _logs(home: Home) -> Iterator[Step]:
-    from fishweir.intake.segment_list import LIST, listed_segments
+    from fishweir.intake.segment_list import LIST, OWN_SUFFIX, Listed, firsts_of, listed_segments, packed_segments
 
     for folder in sorted(path for path in home.streams.iterdir() if path.is_dir()) if home.streams.exists() else ():
         yield folder / "stream.json", lambda path=folder / "stream.json": read_sealed(path), REPAIR  # type: ignore[misc]
         log = folder / "log"
+        own = {first: Listed(0, "") for first in firsts_of(log, OWN_SUFFIX)}
+        on_disk = own | packed_segments(log)
         listed, damaged = listed_segments(log)
-        on_disk = {int(path.stem): path for path in log.glob("[0-9]*.arrow")} if log.exists() else {}
         # The newest segment may have just been committed: its line is written after it.
-        if damaged or sorted(on_disk.keys() - listed)[:-1]:
+        if damaged or len(on_disk.keys() - listed) > 1:
             yield log / LIST, lambda path=log / LIST: _lines(path), REPAIR  # type: ignore[misc]
-        for first in sorted({*listed, *on_disk}):
-            path = log / f"{first:015d}.arrow"
-            seal = listed[first][1] if first in listed else ""
-            yield path, lambda path=path, seal=seal: _sealed(path, seal), ""  # type: ignore[misc]
+        files: dict[Path, list[Listed]] = {}
+        for first, segment in sorted((on_disk | listed).items()):
+            files.setdefault(Path(segment.path(str(log), first)), []).append(segment)
+        for path, segments in files.items():
+            yield path, lambda path=path, segments=segments: _segments(path, segments), ""  # type: ignore[misc]
         for path in sorted(log.glob("*.cursor")):
             yield path, lambda path=path: read_sealed(path), ""  # type: ignore[misc]
 
 
 def _lines(path: Path) -> None:
     raise HomeError(f"{path} has damaged or missing lines: the segments that they list were not verified")
+
+
+def _segments(path: Path, segments: list[Listed]) -> None:
+    """Verifies the segments of a pack, or the one of another file."""
+    from fishweir.intake.packs import verify_packed
+
+    for one in segments:
+        if one.pack:
+            verify_packed(path, one.offset, one.rows, one.seal)
+        else:
+            _sealed(path, one.seal)
 
 
 def _sealed(path: Path, seal: str) -> None:

@@ -123,12 +123,11 @@ def _older_catalog(home: Home) -> Iterator[str]:
 
 def _lists(home: Home) -> Iterator[str]:
     """Repairs the segment lists: keeps valid lines, and lists segments without a line with their current content."""
-    from fishweir.intake.segment_list import LIST, listed_segments, segment_rows, write_list
+    from fishweir.intake.segment_list import LIST, listed_segments, unlisted_segments, write_list
 
     for folder in sorted(home.streams.glob("*/log")):
         listed, damaged = listed_segments(folder)
-        missing = [p for p in sorted(folder.glob("[0-9]*.arrow")) if int(p.stem) not in listed]
-        found = {int(path.stem): (rows, seal_of(path)) for path in missing if (rows := segment_rows(path))}
+        found = unlisted_segments(folder, listed)
         if damaged or found:
             if (folder / LIST).exists():
                 yield _aside(home, folder / LIST)

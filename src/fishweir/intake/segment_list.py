@@ -1,35 +1,102 @@
-"""The list of a log's segments: a line for each committed segment, with its first number, its rows and its seal."""
+"""The list of a log's segments: a line for each committed segment, with its first number, its rows and its seal, and
+where it is in a pack (packs.py) unless it has a file of its own."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from fishweir.errors import HomeError
-from fishweir.sealed import digest, reading, writing
+from fishweir.intake.packs import SUFFIX, Packed, pack_path, packed_from
+from fishweir.sealed import digest, reading, seal_of, writing
 
 LIST = "segments.list"
+OWN_SUFFIX = ".arrow"
+"""The suffix of a segment with a file of its own."""
 
 
-def listed_segments(folder: Path) -> tuple[dict[int, tuple[int, str]], int]:
-    """The content of the list of a log (rows and seal by first number), and the number of damaged lines."""
+class Listed(NamedTuple):
+    """A committed segment."""
+
+    rows: int
+    seal: str
+    pack: int = 0
+    """The number of the first entry of its pack; 0 if it has a file of its own."""
+    offset: int = 0
+    """The position of its header in the pack."""
+
+    @property
+    def end(self) -> int:
+        """The position after it in the pack."""
+        return Packed(self.offset, self.rows, self.seal).end
+
+    def path(self, folder: str, first: int) -> str:
+        """The file of the segment that begins with an entry."""
+        return pack_path(folder, self.pack) if self.pack else own_path(folder, first)
+
+
+def own_path(folder: str, first: int) -> str:
+    return f"{folder}/{first:015d}{OWN_SUFFIX}"
+
+
+def listed_segments(folder: Path) -> tuple[dict[int, Listed], int]:
+    """The content of the list of a log, by first number, and the number of damaged lines."""
     path = folder / LIST
     if not path.exists():
         return {}, 0
     with reading(path):
         lines = [parse_listed(line) for line in path.read_bytes().decode(errors="replace").splitlines()]
-    return {line[0]: line[1:] for line in lines if line is not None}, lines.count(None)
+    return dict(line for line in lines if line is not None), lines.count(None)
 
 
-def write_list(folder: Path, listed: dict[int, tuple[int, str]]) -> None:
+def write_list(folder: Path, listed: dict[int, Listed]) -> None:
     """Rebuilds the list of a log."""
     temporary = folder / f".{LIST}.tmp"
     with writing(folder / LIST, temporary):
-        temporary.write_bytes(b"".join(listed_line(first, *listed[first]) for first in sorted(listed)))
+        temporary.write_bytes(b"".join(listed_line(first, listed[first]) for first in sorted(listed)))
         temporary.replace(folder / LIST)
 
 
+def firsts_of(folder: Path, suffix: str) -> list[int]:
+    """The numbers that name the segments with files of their own, or the packs.
+
+    A directory listing may miss a file that is added while it runs and still include a later one. All files before the
+    newest one of the first listing are in the second listing.
+    """
+    newest = max(_named(folder, suffix), default=0)
+    return sorted(first for first in _named(folder, suffix) if first <= newest)
+
+
+def _named(folder: Path, suffix: str) -> list[int]:
+    return [int(path.stem) for path in folder.glob(f"[0-9]*{suffix}")] if folder.exists() else []
+
+
+def packed_segments(folder: Path) -> dict[int, Listed]:
+    """The segments of all packs of a log, by first number, according to the headers in the packs."""
+    found = {}
+    for pack in firsts_of(folder, SUFFIX):
+        first = pack
+        try:
+            for one in packed_from(Path(pack_path(str(folder), pack))):
+                found[first] = Listed(one.rows, one.seal, pack, one.offset)
+                first += one.rows
+        except HomeError:
+            continue  # whoever reads its entries gets the error
+    return found
+
+
+def unlisted_segments(folder: Path, listed: dict[int, Listed]) -> dict[int, Listed]:
+    """The segments that are on the disk without a line in the list, with their current content."""
+    found = {first: one for first, one in packed_segments(folder).items() if first not in listed}
+    for first in firsts_of(folder, OWN_SUFFIX):
+        path = Path(own_path(str(folder), first))
+        if first not in listed and (rows := segment_rows(path)):
+            found[first] = Listed(rows, seal_of(path))
+    return found
+
+
 def segment_rows(path: Path) -> int:
-    """The number of entries of a segment; 0 if it cannot be read."""
+    """The number of entries of a segment with a file of its own; 0 if it cannot be read."""
     import pyarrow as pa
 
     try:
@@ -39,15 +106,15 @@ def segment_rows(path: Path) -> int:
         return 0
 
 
-def listed_line(first: int, rows: int, seal: str) -> bytes:
-    line = f"{first} {rows} {seal}"
+def listed_line(first: int, listed: Listed) -> bytes:
+    line = f"{first} {listed.rows} {listed.seal}" + (f" {listed.pack} {listed.offset}" if listed.pack else "")
     return f"{line} {digest(line.encode())[:8]}\n".encode()
 
 
-def parse_listed(line: str) -> tuple[int, int, str] | None:
-    """A line of the list: first number, rows, seal; None if it is damaged."""
+def parse_listed(line: str) -> tuple[int, Listed] | None:
+    """A line of the list: the first number and the segment; None if the line is damaged."""
     content, _, sum = line.rpartition(" ")
     if digest(content.encode())[:8] != sum:
         return None
-    first, rows, seal = content.split(" ")
-    return int(first), int(rows), seal
+    first, rows, seal, *where = content.split(" ")
+    return int(first), Listed(int(rows), seal, *map(int, where))

@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Home", "open_log", "read_json", "write_json"]
 
-FORMAT = 4
+FORMAT = 5
 """The format number, increased when older versions cannot read the files of this one, or this one theirs."""
+READABLE = (4, FORMAT)
+"""The formats that this version reads. Format 4 had no packs (intake/packs.py)."""
 OLDER = (
     "either it was deleted (`fishweir repair` rebuilds it), or the home was written before homes had a format: "
     "open it with the version that wrote it, or run its script on a new home"
@@ -88,8 +90,10 @@ class Home:
                 os.link(new, about)
             new.unlink()
         content = read_json(about)
-        if content["format"] != FORMAT:
+        if content["format"] not in READABLE:
             raise HomeError(f"{about} has the format {content['format']}, this version reads {FORMAT}: {OTHER}")
+        if content["format"] != FORMAT:
+            write_json(about, {**content, "format": FORMAT})
         return str(content["id"])
 
     @property

@@ -1,0 +1,250 @@
+"""Packs: small segments share files; whatever a process or a machine leaves behind when it stops, the log continues."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from fishweir.errors import HomeError
+from fishweir.intake import StreamLog, appending, documents_batch
+from fishweir.intake.packs import ALIGNED, packed_from
+from fishweir.intake.segment_list import LIST
+from tests.intake.support import stream
+
+XML = stream()
+
+
+def append(log: StreamLog, *texts: str, cursor: dict[str, int] | None = None) -> range:
+    return log.append(documents_batch(log.stream, list(texts), None, None, 5.0), cursor)
+
+
+def bodies(log: StreamLog) -> list[str]:
+    """All entries, read at once and one by one."""
+    found = [body for _, batch in log.read(0, log.head()) for body in batch.column("body").to_pylist()]
+    assert found == [log.entry(number).body for number in range(1, log.head() + 1)]
+    return [body.decode() for body in found]
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name != LIST)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> StreamLog:
+    """Two segments in a pack."""
+    found = StreamLog(tmp_path, XML)
+    append(found, "a", "b")
+    append(found, "c", cursor={"n": 1})
+    return found
+
+
+def test_small_segments_share_a_file(log: StreamLog, tmp_path: Path) -> None:
+    assert files(tmp_path) == ["000000000000001.pack"]
+    assert bodies(log) == bodies(StreamLog(tmp_path, XML)) == ["a", "b", "c"]
+    assert list(StreamLog(tmp_path, XML).cursors()) == [{"n": 1}]
+
+
+def test_large_segments_have_files_of_their_own(log: StreamLog, tmp_path: Path) -> None:
+    append(log, "x" * (appending.LARGEST_SEGMENT + 1))
+    append(log, "d")
+    append(log, "e")
+    assert files(tmp_path) == ["000000000000001.pack", "000000000000004.arrow", "000000000000005.pack"]
+    assert [text[0] for text in bodies(StreamLog(tmp_path, XML))] == ["a", "b", "c", "x", "d", "e"]
+
+
+def test_segments_of_medium_size_are_mapped(log: StreamLog, tmp_path: Path) -> None:
+    append(log, "x" * 300_000)
+    append(log, "d")
+    assert files(tmp_path) == ["000000000000001.pack"]
+    assert [text[0] for text in bodies(StreamLog(tmp_path, XML))] == ["a", "b", "c", "x", "d"]
+
+
+def test_a_full_pack_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(appending, "LARGEST_PACK", 5_000)
+    log = StreamLog(tmp_path, XML)
+    for number in range(50):
+        append(log, str(number))
+    assert len(files(tmp_path)) > 3
+    assert max(path.stat().st_size for path in tmp_path.glob("*.pack")) <= 5_000
+    assert bodies(log) == bodies(StreamLog(tmp_path, XML)) == [str(number) for number in range(50)]
+
+
+def without_last_line(folder: Path) -> None:
+    lines = (folder / LIST).read_bytes().splitlines(keepends=True)
+    (folder / LIST).write_bytes(b"".join(lines[:-1]))
+
+
+@pytest.mark.parametrize("own_file", [False, True])
+@pytest.mark.parametrize("opened_first", [False, True])
+def test_a_segment_without_a_line_is_listed(
+    log: StreamLog, tmp_path: Path, own_file: bool, opened_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process died between the segment and its line, or the machine stopped and lost the line."""
+    with monkeypatch.context() as patch:
+        if own_file:
+            patch.setattr(appending, "LARGEST_SEGMENT", 0)
+        append(log, "d", "e")
+    other = StreamLog(tmp_path, XML)
+    whole = (tmp_path / LIST).read_bytes()
+    without_last_line(tmp_path)
+    if opened_first:
+        assert bodies(StreamLog(tmp_path, XML)) == ["a", "b", "c", "d", "e"]
+        assert (tmp_path / LIST).read_bytes() == whole
+    assert append(StreamLog(tmp_path, XML), "f") == range(6, 7)
+    assert bodies(StreamLog(tmp_path, XML)) == bodies(other) == ["a", "b", "c", "d", "e", "f"]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
+@pytest.mark.parametrize("whole_size", [False, True])
+def test_a_segment_that_was_cut_off_is_set_aside(
+    log: StreamLog, tmp_path: Path, share: float, whole_size: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The file has grown, but not all of its content was written."""
+    pack = tmp_path / "000000000000001.pack"
+    before = pack.stat().st_size
+    append(log, "d", "e")
+    without_last_line(tmp_path)
+    after = pack.stat().st_size
+    os.truncate(pack, int(before + share * (after - before - ALIGNED)))
+    if whole_size:
+        os.truncate(pack, after)
+    again = StreamLog(tmp_path, XML)
+    assert again.head() == 3
+    assert "was not written completely when the machine stopped: it is set aside as" in caplog.text
+    assert pack.stat().st_size == before
+    assert len(list(tmp_path.glob("*.incomplete"))) == 1
+    assert append(again, "f") == range(4, 5)
+    assert bodies(StreamLog(tmp_path, XML)) == ["a", "b", "c", "f"]
+
+
+def test_a_line_that_was_cut_off_is_completed(log: StreamLog, tmp_path: Path) -> None:
+    whole = (tmp_path / LIST).read_bytes()
+    for cut in range(len(whole.splitlines(keepends=True)[-1])):
+        (tmp_path / LIST).write_bytes(whole[: len(whole) - cut])
+        assert bodies(StreamLog(tmp_path, XML)) == ["a", "b", "c"]
+        assert (tmp_path / LIST).read_bytes() == whole
+
+
+@pytest.mark.parametrize("content", [None, b"", b"damaged\n", b"damaged"])
+def test_without_its_list_a_log_is_the_same(log: StreamLog, tmp_path: Path, content: bytes | None) -> None:
+    append(log, "x" * (appending.LARGEST_SEGMENT + 1))
+    append(log, "d")
+    (tmp_path / LIST).unlink()
+    if content is not None:
+        (tmp_path / LIST).write_bytes(content)
+    again = StreamLog(tmp_path, XML)
+    assert [text[0] for text in bodies(again)] == ["a", "b", "c", "x", "d"]
+    append(again, "e")
+    assert [text[0] for text in bodies(log)] == ["a", "b", "c", "x", "d", "e"]
+
+
+def test_a_line_in_the_middle_that_is_damaged(log: StreamLog, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    append(log, "d")
+    lines = (tmp_path / LIST).read_bytes().splitlines(keepends=True)
+    (tmp_path / LIST).write_bytes(lines[0] + b"9" + lines[1] + lines[2])
+    again = StreamLog(tmp_path, XML)
+    assert "segments.list has a damaged line" in caplog.text
+    assert bodies(again) == ["a", "b", "c", "d"]
+    append(again, "e")
+    assert bodies(StreamLog(tmp_path, XML)) == ["a", "b", "c", "d", "e"]
+
+
+def test_a_damaged_pack_is_not_continued(log: StreamLog, tmp_path: Path) -> None:
+    """Its other segments can be read, and new ones are in another pack."""
+    pack = tmp_path / "000000000000001.pack"
+    os.truncate(pack, next(packed_from(pack)).end + 10)
+    again = StreamLog(tmp_path, XML)
+    assert append(again, "d") == range(4, 5)
+    assert files(tmp_path) == ["000000000000001.pack", "000000000000004.pack"]
+    assert [again.entry(number).body for number in (1, 2, 4)] == [b"a", b"b", b"d"]
+    with pytest.raises(HomeError, match=r"000000000000001\.pack has"):
+        again.entry(3)
+
+
+def test_a_missing_pack(log: StreamLog, tmp_path: Path) -> None:
+    (tmp_path / "000000000000001.pack").unlink()
+    again = StreamLog(tmp_path, XML)
+    assert append(again, "d") == range(4, 5)
+    assert again.entry(4).body == b"d"
+    with pytest.raises(HomeError, match=r"000000000000001\.pack is missing"):
+        again.entry(1)
+
+
+@pytest.mark.parametrize("place", [10, ALIGNED + 30])
+def test_a_damaged_pack_before_others(tmp_path: Path, place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list is missing, too. The numbers of its entries are not used again."""
+    with monkeypatch.context() as patch:
+        patch.setattr(appending, "LARGEST_PACK", 0)
+        log = StreamLog(tmp_path, XML)
+        for text in "abc":
+            append(log, text)
+    (tmp_path / LIST).unlink()
+    content = bytearray((tmp_path / "000000000000002.pack").read_bytes())
+    content[place] ^= 1
+    (tmp_path / "000000000000002.pack").write_bytes(content)
+    again = StreamLog(tmp_path, XML)
+    assert append(again, "d") == range(4, 5)
+    assert [again.entry(number).body for number in (1, 3, 4)] == [b"a", b"c", b"d"]
+    with pytest.raises(HomeError, match=r"damaged \(checksum mismatch\)|has no segment that begins with entry 2"):
+        again.entry(2)
+
+
+def test_a_damaged_file_before_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the list, the numbers of its entries are unknown: nothing is appended, and nothing set aside."""
+    with monkeypatch.context() as patch:
+        patch.setattr(appending, "LARGEST_SEGMENT", 0)
+        log = StreamLog(tmp_path, XML)
+        for text in "abc":
+            append(log, text)
+    (tmp_path / LIST).unlink()
+    os.truncate(tmp_path / "000000000000002.arrow", 100)
+    with pytest.raises(HomeError, match=r"000000000000002\.arrow is damaged, and its list is missing"):
+        append(StreamLog(tmp_path, XML), "d")
+    assert files(tmp_path) == [f"00000000000000{number}.arrow" for number in (1, 2, 3)]
+
+
+def write_until_killed(folder: Path, name: str, done: str) -> None:
+    """Appends texts, some of them large, and notes each one when the log has accepted it."""
+    log, rng = StreamLog(folder, XML), random.Random(name)
+    appending.LARGEST_SEGMENT, appending.LARGEST_PACK = 20_000, 60_000
+    with open(done, "a", buffering=1) as noted:
+        for number in range(1_000_000):
+            text = f"{name} {number} {'x' * rng.choice((1, 500, 5_000, 30_000))}"
+            append(log, text)
+            noted.write(f"{name} {number}\n")
+
+
+def test_writers_that_are_killed(tmp_path: Path) -> None:
+    """Two writers at a time are killed at any moment. What the log has accepted is in it once, in order; each writer
+    has at most one more text in it."""
+    context, rng = multiprocessing.get_context("fork"), random.Random(5)
+    folder, done = tmp_path / "log", tmp_path / "done"
+    for round in range(6):
+        writers = [
+            context.Process(target=write_until_killed, args=(folder, f"{round}{side}", str(done))) for side in "ab"
+        ]
+        for writer in writers:
+            writer.start()
+        known, ends = done.stat().st_size if done.exists() else 0, time.monotonic() + 600
+        while (not done.exists() or done.stat().st_size < known + 500) and time.monotonic() < ends:
+            time.sleep(0.01)
+        for writer in writers:
+            time.sleep(rng.random() / 100)
+            assert writer.pid is not None
+            os.kill(writer.pid, signal.SIGKILL)
+            writer.join()
+    found = [" ".join(text.split(" ")[:2]) for text in bodies(StreamLog(folder, XML))]
+    accepted = done.read_text().splitlines()
+    assert len(accepted) > 100
+    for name in [f"{round}{side}" for round in range(6) for side in "ab"]:
+        own = [text for text in found if text.startswith(f"{name} ")]
+        noted = [text for text in accepted if text.startswith(f"{name} ")]
+        assert own == [f"{name} {number}" for number in range(len(own))]
+        assert own[: len(noted)] == noted
+        assert len(own) <= len(noted) + 1
