@@ -172,8 +172,9 @@ class MicroBatches:
             1,
             batch,
         )
+        sent = time.perf_counter()
         summary = run_stages(executor, task, probe, parts, partial(self._check_written, folder=folder))
-        self.parts.took(entries, summary.seconds, len(parts))
+        self.parts.took(entries, summary.seconds, time.perf_counter() - sent, len(parts))
         self.event_time.add(summary.lateness)
         states, level, watermarks = self._retain(summary, plan, stages, batch, watched, published)
         self._count(summary)
