@@ -6,6 +6,7 @@ name must exist), the chain of commits, and counts (evaluated documents against 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,8 +125,9 @@ def _logs(home: Home) -> Iterator[Step]:
         own = {first: Listed(0, "") for first in firsts_of(log, OWN_SUFFIX)}
         on_disk = own | packed_segments(log)
         listed, damaged = listed_segments(log)
+        missing = on_disk.keys() - listed
         # The newest segment may have just been committed: its line is written after it.
-        if damaged or len(on_disk.keys() - listed) > 1:
+        if damaged or len(missing) > 1 or min(missing, default=math.inf) < max(listed, default=0):
             yield log / LIST, lambda path=log / LIST: _lines(path), REPAIR  # type: ignore[misc]
         files: dict[Path, list[Listed]] = {}
         for first, segment in sorted((on_disk | listed).items()):

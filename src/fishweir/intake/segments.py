@@ -1,7 +1,8 @@
 """The committed segments of a log, as far as a process knows them.
 
-In: the list of segments, of which each call reads the new lines. If lines are missing, the segments themselves say
-where they begin and end: files by their name and metadata, packs by their headers.
+In: the list of segments, of which each call reads the new lines. A segment is known once it is listed. If a line in the
+middle is missing, the segments themselves say where they begin and end: files by their name and metadata, packs by
+their headers.
 """
 
 from __future__ import annotations
@@ -12,17 +13,8 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from fishweir.intake.packs import SUFFIX, pack_path
-from fishweir.intake.segment_list import (
-    LIST,
-    OWN_SUFFIX,
-    Listed,
-    firsts_of,
-    own_path,
-    packed_segments,
-    parse_listed,
-    segment_rows,
-)
+from fishweir.intake.packs import pack_path
+from fishweir.intake.segment_list import LIST, Listed, own_path, packed_segments, parse_listed, segment_rows
 from fishweir.sealed import reading
 
 logger = logging.getLogger("fishweir.home")
@@ -38,15 +30,11 @@ class Segments:
         self.firsts: list[int] = []
         """The first entries of all known segments, in order."""
         self._listed: dict[int, Listed] = {}
+        self._newest = 0
+        """The first entry of the newest listed segment."""
         self._place = f"{folder}/{LIST}"
         self._lock = threading.RLock()
-        self._read()
-        own, packs = firsts_of(folder, OWN_SUFFIX), firsts_of(folder, SUFFIX)
-        if not self._lists_all_of(packs, max([*own, *packs], default=0)):
-            self._listed = packed_segments(folder) | self._listed
-        newest = max(self._listed, default=0)
-        self.firsts = sorted({*self._listed, *(first for first in own if first < newest)})
-        self.head = (self.end(newest) or 0) if newest else 0
+        self.refresh()
 
     def of(self, first: int) -> Listed | None:
         """The segment that begins with an entry; None if it is not listed."""
@@ -58,20 +46,31 @@ class Segments:
         """Takes note of new segments. Costs one look at the list if there are none."""
         with self._lock:
             if self._read():
-                while (end := self.end(self.head + 1)) is not None:
-                    self.firsts.append(self.head + 1)
-                    self.head = end
+                while self.head < self._newest:
+                    end = self.end(self.head + 1)
+                    if end is None:
+                        self._bridge()
+                    else:
+                        self.firsts.append(self.head + 1)
+                        self.head = end
 
     def add(self, first: int, listed: Listed, read_upto: int) -> None:
         """Takes note of a new segment whose line ends at a position of the list."""
         with self._lock:
             self._listed[first] = listed
             self.firsts.append(first)
-            self.head, self.read_upto = first + listed.rows - 1, read_upto
+            self._newest, self.head, self.read_upto = first, first + listed.rows - 1, read_upto
+
+    def end(self, first: int) -> int | None:
+        """The last entry of a segment; None if it is not listed and cannot be read."""
+        if first in self._listed:
+            return first + self._listed[first].rows - 1
+        path = own_path(self.folder, first)
+        return first + rows - 1 if os.path.exists(path) and (rows := segment_rows(Path(path))) else None
 
     def tail(self) -> tuple[int, int]:
         """The pack of the newest segment, and the position after it; zeros if it has a file of its own."""
-        newest = self._listed.get(self.firsts[-1]) if self.firsts else None
+        newest = self._listed.get(self._newest)
         return (newest.pack, newest.end) if newest is not None and newest.pack else (0, 0)
 
     def unlisted(self) -> tuple[str, int] | None:
@@ -86,21 +85,12 @@ class Segments:
                 return path, 0
         return None
 
-    def _lists_all_of(self, packs: list[int], newest: int) -> bool:
-        """Whether the list is complete, except for the newest file, which may be growing."""
-        ends: dict[int, int] = {}
-        for listed in self._listed.values():
-            ends[listed.pack] = max(ends.get(listed.pack, 0), listed.end)
-        return all(
-            os.path.getsize(pack_path(self.folder, pack)) <= ends.get(pack, 0) for pack in packs if pack != newest
-        )
-
-    def end(self, first: int) -> int | None:
-        """The last entry of a segment; None if it is not listed and cannot be read."""
-        if first in self._listed:
-            return first + self._listed[first].rows - 1
-        path = own_path(self.folder, first)
-        return first + rows - 1 if os.path.exists(path) and (rows := segment_rows(Path(path))) else None
+    def _bridge(self) -> None:
+        """Called if a line is missing. If no pack contains the segment, its entries are missing, too: the log continues
+        with the next segment, and whoever reads them gets an error."""
+        found = packed_segments(Path(self.folder))
+        self._listed |= {first: one for first, one in found.items() if self.head < first < self._newest}
+        self.head = min(first for first in self._listed if first > self.head) - 1
 
     def _read(self) -> bool:
         """Reads new lines of the list; returns whether there are any. Damaged lines are ignored."""
@@ -118,8 +108,8 @@ class Segments:
         text = text[: text.rfind(b"\n") + 1]
         self.read_upto += len(text)
         parsed = [parse_listed(line) for line in text.decode(errors="replace").splitlines()]
-        self._listed |= dict(one for one in parsed if one is not None)
         if None in parsed:
             logger.warning("%s has a damaged line; `fishweir repair` rebuilds the list", self._place)
-            self._listed = packed_segments(Path(self.folder)) | self._listed
+        self._listed |= dict(one for one in parsed if one is not None)
+        self._newest = max((self._newest, *(first for first, _ in filter(None, parsed))))
         return bool(parsed)

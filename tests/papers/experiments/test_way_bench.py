@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,12 @@ SMALL = {
 @pytest.fixture(autouse=True)
 def look_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(part_module, "LOOK", 0.2)
+
+
+@pytest.fixture(autouse=True)
+def homes_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
 
 
 def test_processes_of_others_are_left_out() -> None:

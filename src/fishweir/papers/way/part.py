@@ -6,7 +6,6 @@ defines: their fields are the columns of its table.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import threading
 import time
@@ -76,11 +75,8 @@ class Part:
 
 @contextmanager
 def home_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="fishweir-bench-"))
-    try:
-        yield folder / "home"
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    """A new folder. It is not removed until all parts have ended (run.py)."""
+    yield Path(tempfile.mkdtemp(prefix="fishweir-bench-")) / "home"
 
 
 @contextmanager

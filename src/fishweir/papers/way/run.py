@@ -3,15 +3,21 @@
 The experiment has parts (parts.py), each with its own table and targets; `--only` runs some of them. Each of several
 parts runs in a process of its own, so that the memory that one leaves behind does not affect the next. Each part is
 written when it ends, so an interrupted run keeps the finished parts.
+
+All files are removed at the end. A file system may be slow after many files were removed: ext4 without a journal does
+not use their inodes again for five minutes and looks at each of them for every new file, which then takes 0.5 ms
+instead of 0.02 ms.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.console import Console
@@ -30,14 +36,16 @@ ONLY = tuple(part.name for part in PARTS)
 def main(out: Path, quick: bool = False, only: Sequence[str] = ()) -> None:
     """Runs the whole experiment, or some parts of it. `quick` uses small sizes for a smoke test."""
     parts = [part for part in PARTS if not only or part.name in only]
-    if len(parts) == 1:
-        return alone(parts[0].name, out, quick)
-    for part in parts:
-        process = get_context("spawn").Process(target=alone, args=(part.name, out, quick))
-        process.start()
-        process.join()
-        if process.exitcode:
-            raise SystemExit(process.exitcode)
+    with TemporaryDirectory(prefix="fishweir-bench-", ignore_cleanup_errors=True) as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        if len(parts) == 1:
+            return alone(parts[0].name, out, quick)
+        for part in parts:
+            process = get_context("spawn").Process(target=alone, args=(part.name, out, quick))
+            process.start()
+            process.join()
+            if process.exitcode:
+                raise SystemExit(process.exitcode)
     return None
 
 
