@@ -13,8 +13,9 @@ import logging
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,54 +52,60 @@ def locked(folder: str, wait: bool = True) -> Iterator[int]:
 
 def append_segment(segments: Segments, stored: pa.RecordBatch | pa.Table) -> int:
     """Commits a segment and returns the number of its first entry. On return, it is on the disk."""
-    import pyarrow as pa
-
-    rows = stored.num_rows
-    sink, seal, temporary = pa.BufferOutputStream(), "", None
+    content, rows = _content(stored), stored.num_rows
     with writing(Path(segments.folder)):
-        if stored.nbytes <= AT_ONCE:
-            with pa.ipc.new_file(sink, stored.schema) as writer:
-                writer.write(stored)
-        content = memoryview(sink.getvalue())
-        if not 0 < len(content) <= LARGEST_SEGMENT:  # this takes long, so without the lock
-            temporary = temporary_file(segments.folder)
-            seal = _write_own(temporary, stored, content)
+        if content is not None and len(content) <= LARGEST_SEGMENT:
+            return _append(segments, partial(_write_packed, segments, content, rows))
+        with _temporary_file(segments.folder) as temporary:
+            seal = _write_own(temporary, stored, content)  # this takes long, so without the lock
+            return _append(segments, partial(_commit_own, segments, temporary, Listed(rows, seal)))
+
+
+def _append(segments: Segments, write: Callable[[], Listed]) -> int:
+    """Writes a segment behind the others, lists it and returns the number of its first entry."""
+    with locked(segments.folder) as list_file:
+        heal(segments, list_file)
+        first, listed = segments.head + 1, write()
         try:
-            with locked(segments.folder) as list_file:
-                heal(segments, list_file)
-                first = segments.head + 1
-                if temporary is None:
-                    listed = _append_packed(segments, content, rows)
-                else:
-                    listed = Listed(rows, seal)
-                    _commit(temporary, own_path(segments.folder, first))
-                try:
-                    _add_line(segments, list_file, first, listed)
-                except OSError:
-                    _take_back(listed, listed.path(segments.folder, first))
-                    raise
-        finally:
-            if temporary is not None:
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary)
+            _add_line(segments, list_file, first, listed)
+        except OSError:
+            _take_back(listed, listed.path(segments.folder, first))
+            raise
     return first
 
 
-def _write_own(temporary: str, stored: pa.RecordBatch | pa.Table, content: memoryview) -> str:
+def _content(stored: pa.RecordBatch | pa.Table) -> memoryview | None:
+    """A segment as Arrow IPC data; None if it is too large to be written at once."""
+    import pyarrow as pa
+
+    if stored.nbytes > AT_ONCE:
+        return None
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, stored.schema) as writer:
+        writer.write(stored)
+    return memoryview(sink.getvalue())
+
+
+def _write_own(temporary: str, stored: pa.RecordBatch | pa.Table, content: memoryview | None) -> str:
     """Writes a segment with a file of its own to the disk, and returns its seal."""
     import pyarrow as pa
 
     with open(temporary, "wb", buffering=0) as file:
-        if content:
+        if content is not None:
             write_all(file, content)
         else:
             with pa.ipc.new_file(pa.PythonFile(file, "w"), stored.schema) as writer:
                 writer.write(stored)
         os.fsync(file.fileno())
-    return seal_of_bytes(content) if content else seal_of(Path(temporary))
+    return seal_of(Path(temporary)) if content is None else seal_of_bytes(content)
 
 
-def _append_packed(segments: Segments, content: memoryview, rows: int) -> Listed:
+def _commit_own(segments: Segments, temporary: str, listed: Listed) -> Listed:
+    _commit(temporary, own_path(segments.folder, segments.head + 1))
+    return listed
+
+
+def _write_packed(segments: Segments, content: memoryview, rows: int) -> Listed:
     """Writes a segment to the newest pack, or to a new one if it is full or was damaged."""
     seal, first, (pack, end) = seal_of_bytes(content), segments.head + 1, segments.tail()
     pieces = framed(content, rows, seal)
@@ -111,14 +118,10 @@ def _append_packed(segments: Segments, content: memoryview, rows: int) -> Listed
                     os.ftruncate(handle, end)
                     raise
                 return Listed(rows, seal, pack, end)
-    temporary = temporary_file(segments.folder)
-    try:
+    with _temporary_file(segments.folder) as temporary:
         with _opened(temporary, os.O_WRONLY | os.O_CREAT) as handle:
             _write_pieces(handle, pieces, 0)
         _commit(temporary, pack_path(segments.folder, first))
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
     return Listed(rows, seal, first, 0)
 
 
@@ -227,5 +230,16 @@ def _set_aside(segments: Segments, path: Path, start: int) -> None:
     logger.warning("%s: it is set aside as %s, and the log continues after entry %d", shown, aside.name, segments.head)
 
 
-def temporary_file(folder: str) -> str:
+@contextmanager
+def _temporary_file(folder: str) -> Iterator[str]:
+    """The name of a file that is removed at the end."""
+    name = temporary_name(folder)
+    try:
+        yield name
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def temporary_name(folder: str) -> str:
     return f"{folder}/.{os.getpid()}-{uuid.uuid4().hex}.tmp"

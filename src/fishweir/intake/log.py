@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.nodes import StreamDefinition
-from fishweir.intake.appending import append_segment, heal_if_free, temporary_file
+from fishweir.intake.appending import append_segment, heal_if_free, temporary_name
 from fishweir.intake.arrivals import announce
 from fishweir.intake.segment_list import own_path
 from fishweir.intake.segments import Segments
@@ -202,7 +202,7 @@ class StreamLog:
         return open_segment(self, path, inode, listed)
 
     def _append_cursor(self, cursor: dict[str, Any]) -> None:
-        temporary, head = temporary_file(self.segments.folder), self.head()
+        temporary, head = temporary_name(self.segments.folder), self.head()
         with writing(self.folder, temporary), open(temporary, "wb") as file:
             file.write(sealed_json(cursor))
             file.flush()
