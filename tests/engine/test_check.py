@@ -11,7 +11,9 @@ from typer.testing import CliRunner
 import fishweir
 from fishweir import HomeError, testing
 from fishweir.cli import app
-from fishweir.sealed import write_json
+from fishweir.intake.packs import framed
+from fishweir.pipeline.home import Home
+from fishweir.sealed import seal_of_bytes, write_json
 
 SCRIPT = """
 create stream R (k int, x int);
@@ -128,6 +130,32 @@ def test_a_last_segment_that_was_not_committed_is_set_aside(home: Path, caplog: 
     assert fishweir.check(home).is_whole
     assert len(list((home / "streams/1/log").glob("*.incomplete"))) == 1
     assert wanted["big", "R-27"] == 1
+
+
+def test_a_segment_that_was_cut_off_is_no_damage(home: Path) -> None:
+    """It was not acknowledged; whoever opens the log sets it aside."""
+    pack = home / "streams/1/log/000000000000001.pack"
+    pack.write_bytes(pack.read_bytes() + framed(memoryview(b"content"), 3, seal_of_bytes(b"content"))[0] + bytes(64))
+    assert fishweir.check(home).is_whole
+    assert fishweir.repair(home).left.is_whole
+    assert len(list(pack.parent.glob("*.incomplete"))) == 1
+    assert published(home, 18)["big", "R-27"] == 1
+
+
+@pytest.mark.parametrize("lost", [1, 2, "all"])
+def test_lost_lines_of_a_list_are_rebuilt(home: Path, lost: int | str) -> None:
+    path = home / "streams/1/log/segments.list"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"" if lost == "all" else b"".join(lines[:-1] if lost == 1 else lines[1:]))
+    assert fishweir.repair(home).left.is_whole
+    assert path.read_bytes() == b"".join(lines)
+    assert published(home, 18)["big", "R-27"] == 1
+
+
+def test_a_missing_definition_of_a_stream(home: Path) -> None:
+    (home / "streams/1/stream.json").unlink()
+    with pytest.raises(HomeError, match=r"streams/1/stream\.json is missing"):
+        Home(home).stream_ids()
 
 
 def run(*arguments: str) -> tuple[int, str]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import random
 import shutil
 import signal
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fishweir.errors import HomeError
-from fishweir.intake import StreamLog, appending, documents_batch
+from fishweir.errors import CannotWrite, HomeError
+from fishweir.intake import StreamLog, appending, documents_batch, healing
 from fishweir.intake.packs import ALIGNED, packed_from
-from fishweir.intake.segment_list import LIST
+from fishweir.intake.segment_list import LIST, locked
 from tests.intake.support import stream
 
 XML = stream()
@@ -187,7 +191,7 @@ def test_a_damaged_file_before_others(tmp_path: Path, suffix: str, monkeypatch: 
             append(log, text)
     (tmp_path / LIST).unlink()
     os.truncate(tmp_path / f"000000000000002.{suffix}", 100)
-    with pytest.raises(HomeError, match=rf"000000000000002\.{suffix} is damaged, and its list is missing"):
+    with pytest.raises(HomeError, match=rf"000000000000002\.{suffix} is damaged, and lines of its list are missing"):
         append(StreamLog(tmp_path, XML), "d")
     assert files(tmp_path) == [f"00000000000000{number}.{suffix}" for number in (1, 2, 3)]
 
@@ -214,6 +218,7 @@ def test_a_missing_line_and_a_damaged_file(tmp_path: Path, suffix: str, monkeypa
 def test_opened_while_another_process_appends(tmp_path: Path, own_files: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments without a line are not known yet, and listed before anything is appended."""
     monkeypatch.setattr(appending, "LARGEST_PACK", 3_000)
+    monkeypatch.setattr(healing, "PATIENCE", 0.0)
     log = StreamLog(tmp_path / "log", XML)
     for number in range(12):
         with monkeypatch.context() as patch:
@@ -225,12 +230,118 @@ def test_opened_while_another_process_appends(tmp_path: Path, own_files: bool, m
         shutil.copytree(tmp_path / "log", folder)
         lines = (folder / LIST).read_bytes().splitlines(keepends=True)
         (folder / LIST).write_bytes(b"".join(lines[:left]))
-        with appending.locked(str(folder)):
+        with locked(str(folder)):
             again = StreamLog(folder, XML)
         assert again.head() == left
         assert append(again, "12") == range(13, 14)
         assert bodies(again) == bodies(StreamLog(folder, XML)) == [str(number) for number in range(13)]
         assert len((folder / LIST).read_bytes().splitlines()) == 13
+
+
+def test_a_thread_looks_while_another_appends(log: StreamLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads the line before the writer takes note of it."""
+    real = os.write
+
+    def write(handle: int, line: bytes) -> int:
+        written = real(handle, line)
+        thread = threading.Thread(target=log.head)
+        thread.start()
+        thread.join()
+        return written
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write)
+        append(log, "d")
+    append(log, "e")
+    assert log.segments.firsts == [1, 3, 4, 5]
+    assert bodies(log) == ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize("limit", ["LARGEST_SEGMENT", "LARGEST_PACK"])
+@pytest.mark.parametrize("call", ["open", "fsync", "fdatasync", "link", "pwritev", "write"])
+def test_an_append_that_fails_leaves_nothing_behind(
+    log: StreamLog, tmp_path: Path, limit: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, failed = getattr(os, call), 0
+    for place in range(4):
+        count = iter(range(100))
+
+        def failing(*arguments: Any, count: Iterator[int] = count, place: int = place) -> Any:
+            if next(count) == place:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return real(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(appending, limit, 0)
+            patch.setattr(os, call, failing)
+            try:
+                append(log, f"d{place}")
+                break
+            except CannotWrite:
+                failed += 1
+        assert bodies(StreamLog(tmp_path, XML)) == ["a", "b", "c"]
+    assert failed or (limit, call) in (("LARGEST_SEGMENT", "fdatasync"), ("LARGEST_SEGMENT", "pwritev"))
+    assert bodies(log) == bodies(StreamLog(tmp_path, XML)) == ["a", "b", "c", f"d{place}"]
+    assert not list(tmp_path.glob(".*.tmp"))
+
+
+def test_what_cannot_be_read_for_a_moment_is_not_set_aside(
+    log: StreamLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_last_line(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pread", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "Input/output error")))
+        again = StreamLog(tmp_path, XML)
+        with pytest.raises(HomeError, match="Input/output error"):
+            append(again, "d")
+    append(again, "d")
+    assert bodies(again) == ["a", "b", "c", "d"]
+
+
+def test_damaged_segments_of_a_pack_before_others(log: StreamLog, tmp_path: Path) -> None:
+    """Their lines are lost, too. A segment that was cut off would be the last one, so these are not set aside."""
+    append(log, "d")
+    pack = tmp_path / "000000000000001.pack"
+    middle = list(packed_from(pack))[1]
+    content = bytearray(pack.read_bytes())
+    content[middle.offset + ALIGNED + 40] ^= 1
+    pack.write_bytes(content)
+    for _ in range(2):
+        without_last_line(tmp_path)
+    with pytest.raises(HomeError, match=r"000000000000001\.pack is damaged, and lines of its list are missing"):
+        append(StreamLog(tmp_path, XML), "e")
+    assert pack.read_bytes() == bytes(content)
+
+
+def test_a_list_that_is_replaced_while_a_writer_waits(log: StreamLog, tmp_path: Path) -> None:
+    """The writer then waits for the lock of the new list."""
+    with locked(str(tmp_path)):
+        writer = threading.Thread(target=append, args=(StreamLog(tmp_path, XML), "d"))
+        writer.start()
+        shutil.copy(tmp_path / LIST, tmp_path / "new")
+        (tmp_path / "new").replace(tmp_path / LIST)
+        inner = locked(str(tmp_path))
+        inner.__enter__()
+    writer.join(0.2)
+    assert writer.is_alive()
+    assert bodies(log) == ["a", "b", "c"]
+    inner.__exit__(None, None, None)
+    writer.join()
+    assert bodies(log) == ["a", "b", "c", "d"]
+
+
+def test_a_process_forked_in_the_meantime_does_not_keep_the_lock(log: StreamLog, tmp_path: Path) -> None:
+    with locked(str(tmp_path)):
+        inherited = os.dup(next(handle for handle in map(int, os.listdir("/proc/self/fd")) if is_list(handle)))
+    assert append(log, "d") == range(4, 5)
+    os.close(inherited)
+
+
+def is_list(handle: int) -> bool:
+    try:
+        return os.readlink(f"/proc/self/fd/{handle}").endswith(LIST)
+    except OSError:
+        return False
 
 
 def write_until_killed(folder: Path, name: str, done: str) -> None:

@@ -126,11 +126,14 @@ def _logs(home: Home) -> Iterator[Step]:
         on_disk = own | packed_segments(log)
         listed, damaged = listed_segments(log)
         missing = on_disk.keys() - listed
+        newest = max(listed, default=0)
         # The newest segment may have just been committed: its line is written after it.
-        if damaged or len(missing) > 1 or min(missing, default=math.inf) < max(listed, default=0):
+        if damaged or len(missing) > 1 or min(missing, default=math.inf) < newest:
             yield log / LIST, lambda path=log / LIST: _lines(path), REPAIR  # type: ignore[misc]
         files: dict[Path, list[Listed]] = {}
         for first, segment in sorted((on_disk | listed).items()):
+            if segment.pack and first > newest:
+                continue  # if it is not whole, it is set aside when the log is opened
             files.setdefault(Path(segment.path(str(log), first)), []).append(segment)
         for path, segments in files.items():
             yield path, lambda path=path, segments=segments: _segments(path, segments), ""  # type: ignore[misc]

@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from fishweir.catalog.catalog import Catalog
@@ -19,7 +19,7 @@ from fishweir.errors import HomeError
 from fishweir.pipeline.commits import Commit, ResultsTable
 from fishweir.pipeline.home import FORMAT, CatalogNote, Home, write_json
 from fishweir.records import dataclass
-from fishweir.sealed import read_sealed, seal_of
+from fishweir.sealed import read_sealed, seal_of, writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,24 @@ def repair(
 
 
 def _aside(home: Home, path: Path) -> str:
-    """Moves a file to `damaged/`, under its name and the time."""
-    folder = home.path / "damaged"
-    folder.mkdir(exist_ok=True)
-    target = folder / f"{time.time_ns()}-{'-'.join(path.relative_to(home.path).parts)}"
+    """Moves a file to `damaged/`."""
+    target = _place_for(home, path)
     os.rename(path, target)
     return f"{path} was moved to damaged/{target.name}"
+
+
+def _kept(home: Home, path: Path, before: bytes) -> str:
+    """Writes the previous content of a file to `damaged/`."""
+    target = _place_for(home, path)
+    target.write_bytes(before)
+    return f"{path} was copied to damaged/{target.name}"
+
+
+def _place_for(home: Home, path: Path) -> Path:
+    """A place in `damaged/`, with the name of a file and the time."""
+    folder = home.path / "damaged"
+    folder.mkdir(exist_ok=True)
+    return folder / f"{time.time_ns()}-{'-'.join(path.relative_to(home.path).parts)}"
 
 
 def _is_whole(path: Path) -> bool:
@@ -122,17 +134,26 @@ def _older_catalog(home: Home) -> Iterator[str]:
 
 
 def _lists(home: Home) -> Iterator[str]:
-    """Repairs the segment lists: keeps valid lines, and lists segments without a line with their current content."""
-    from fishweir.intake.segment_list import LIST, listed_segments, unlisted_segments, write_list
+    """Repairs the segment lists: keeps valid lines, and lists segments without a line with their current content.
+    Programs may publish meanwhile."""
+    from fishweir.intake.healing import heal
+    from fishweir.intake.segment_list import LIST, locked, rebuilt_list
+    from fishweir.intake.segments import Segments
 
     for folder in sorted(home.streams.glob("*/log")):
-        listed, damaged = listed_segments(folder)
-        found = unlisted_segments(folder, listed)
-        if damaged or found:
-            if (folder / LIST).exists():
-                yield _aside(home, folder / LIST)
-            write_list(folder, listed | found)
-            yield f"{folder / LIST} was rebuilt from the segments"
+        path = folder / LIST
+        before = path.read_bytes() if path.exists() else b""
+        with locked(str(folder)) as list_file:
+            with suppress(HomeError):  # about segments, which are not repaired
+                heal(Segments(folder), list_file)
+            rebuilt = rebuilt_list(folder)
+            if rebuilt is not None:
+                new = folder / f".{LIST}.tmp"
+                with writing(path, new):
+                    new.write_bytes(rebuilt)
+                    new.replace(path)
+        if rebuilt is not None or not path.read_bytes().startswith(before):
+            yield f"{_kept(home, path, before)}, and rebuilt from the segments"
 
 
 def _counters(home: Home) -> Iterator[str]:

@@ -27,8 +27,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fishweir.algebra.nodes import StreamDefinition
-from fishweir.intake.appending import append_segment, heal_if_free, temporary_name
+from fishweir.intake.appending import append_segment
 from fishweir.intake.arrivals import announce
+from fishweir.intake.durable import commit, temporary_file
+from fishweir.intake.healing import heal_if_needed
 from fishweir.intake.segment_list import own_path
 from fishweir.intake.segments import Segments
 from fishweir.records import dataclass
@@ -65,8 +67,7 @@ class StreamLog:
         self.folder, self.stream = Path(folder), stream
         self.folder.mkdir(parents=True, exist_ok=True)
         self.segments = Segments(self.folder)
-        if self.segments.unlisted() is not None:
-            heal_if_free(self.segments)
+        heal_if_needed(self.segments)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StreamLog, (self.folder, self.stream)
@@ -105,6 +106,8 @@ class StreamLog:
         Batches are views of memory-mapped files: bodies that are not accessed are not read.
         """
         if upto > self.segments.head and upto > self.head():
+            heal_if_needed(self.segments)
+        if upto > self.segments.head:
             raise damaged(self.folder, f"ends at entry {self.segments.head:,}, but it had {upto:,}")
         firsts = self.segments.firsts
         position = max(bisect_right(firsts, after + 1) - 1, 0)
@@ -202,16 +205,15 @@ class StreamLog:
         return open_segment(self, path, inode, listed)
 
     def _append_cursor(self, cursor: dict[str, Any]) -> None:
-        temporary, head = temporary_name(self.segments.folder), self.head()
-        with writing(self.folder, temporary), open(temporary, "wb") as file:
-            file.write(sealed_json(cursor))
-            file.flush()
-            os.fsync(file.fileno())
-        k = int(max((place + 1 for before, place, _ in self._idle() if before == head), default=0))
-        while True:
-            try:
-                os.link(temporary, self.folder / f"{head:015d}-{k:06d}.cursor")
-                break
-            except FileExistsError:
-                k += 1
-        os.unlink(temporary)
+        head = self.head()
+        with writing(self.folder), temporary_file(self.segments.folder) as temporary:
+            with open(temporary, "wb") as file:
+                file.write(sealed_json(cursor))
+                file.flush()
+                os.fsync(file.fileno())
+            k = int(max((place + 1 for before, place, _ in self._idle() if before == head), default=0))
+            while True:
+                try:
+                    return commit(temporary, f"{self.segments.folder}/{head:015d}-{k:06d}.cursor")
+                except FileExistsError:
+                    k += 1

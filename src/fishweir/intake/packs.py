@@ -81,6 +81,19 @@ def packed_from(path: Path, offset: int = 0) -> Iterator[Packed]:
             offset = found.end
 
 
+def has_segments_behind(path: Path, start: int) -> bool:
+    """Whether a segment begins in a pack behind a position."""
+    with reading(path), open(path, "rb") as file:
+        file.seek(start)
+        content = file.read()
+    place = content.find(MAGIC, 1)
+    while place > 0:
+        if place % ALIGNED == 0 and next(packed_from(path, start + place), None) is not None:
+            return True
+        place = content.find(MAGIC, place + 1)
+    return False
+
+
 def read_packed(path: Path, offset: int, seal: str) -> bytes | memoryview:
     """The verified content of a segment in a pack. A large one is mapped."""
     length, start = length_of(seal), offset + ALIGNED

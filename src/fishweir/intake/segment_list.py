@@ -3,12 +3,17 @@ where it is in a pack (packs.py) unless it has a file of its own."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from fishweir.errors import HomeError
+from fishweir.intake.durable import opened
 from fishweir.intake.packs import SUFFIX, Packed, pack_path, packed_from
-from fishweir.sealed import digest, reading, seal_of, writing
+from fishweir.sealed import digest, reading, seal_of
 
 LIST = "segments.list"
 OWN_SUFFIX = ".arrow"
@@ -49,12 +54,18 @@ def listed_segments(folder: Path) -> tuple[dict[int, Listed], int]:
     return dict(line for line in lines if line is not None), lines.count(None)
 
 
-def write_list(folder: Path, listed: dict[int, Listed]) -> None:
-    """Rebuilds the list of a log."""
-    temporary = folder / f".{LIST}.tmp"
-    with writing(folder / LIST, temporary):
-        temporary.write_bytes(b"".join(listed_line(first, listed[first]) for first in sorted(listed)))
-        temporary.replace(folder / LIST)
+def rebuilt_list(folder: Path) -> bytes | None:
+    """The list of a log with a line for each segment on the disk; None if the list is complete and undamaged. Called
+    with the lock."""
+    listed, damaged = listed_segments(folder)
+    found = {first: one for first, one in packed_segments(folder).items() if first not in listed}
+    for first in firsts_of(folder, OWN_SUFFIX):
+        path = Path(own_path(str(folder), first))
+        if first not in listed and (rows := segment_rows(path)):
+            found[first] = Listed(rows, seal_of(path))
+    if not damaged and not found:
+        return None
+    return b"".join(listed_line(first, one) for first, one in sorted({**listed, **found}.items()))
 
 
 def firsts_of(folder: Path, suffix: str) -> list[int]:
@@ -85,25 +96,55 @@ def packed_segments(folder: Path) -> dict[int, Listed]:
     return found
 
 
-def unlisted_segments(folder: Path, listed: dict[int, Listed]) -> dict[int, Listed]:
-    """The segments that are on the disk without a line in the list, with their current content."""
-    found = {first: one for first, one in packed_segments(folder).items() if first not in listed}
-    for first in firsts_of(folder, OWN_SUFFIX):
-        path = Path(own_path(str(folder), first))
-        if first not in listed and (rows := segment_rows(path)):
-            found[first] = Listed(rows, seal_of(path))
-    return found
-
-
 def segment_rows(path: Path) -> int:
     """The number of entries of a segment with a file of its own; 0 if it cannot be read."""
-    import pyarrow as pa
-
     try:
-        with reading(path):
-            return int(pa.ipc.open_file(pa.memory_map(str(path))).schema.metadata[b"rows"])
+        return read_rows(path)
     except HomeError:
         return 0
+
+
+def read_rows(path: Path) -> int:
+    import pyarrow as pa
+
+    with reading(path):
+        return int(pa.ipc.open_file(pa.memory_map(str(path))).schema.metadata[b"rows"])
+
+
+@contextmanager
+def locked(folder: str, wait: bool = True) -> Iterator[int]:
+    """The list of a log, open for appending. Only one writer has it at a time. If another one has it, and `wait` is
+    false, raises BlockingIOError."""
+    place = f"{folder}/{LIST}"
+    while True:
+        with opened(place, os.O_RDWR | os.O_APPEND | os.O_CREAT) as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            try:
+                if _is_at(handle, place):
+                    yield handle
+                    return
+            finally:
+                fcntl.flock(handle, fcntl.LOCK_UN)  # otherwise, a process forked in the meantime keeps the lock
+
+
+def _is_at(handle: int, place: str) -> bool:
+    """Whether an open list is still the one of its log: `fishweir repair` replaces it."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(handle), os.stat(place))
+    return False
+
+
+def add_line(list_file: int, first: int, listed: Listed) -> int:
+    """Adds the line that makes a segment visible, and returns the position after it."""
+    line, end = listed_line(first, listed), os.fstat(list_file).st_size
+    try:
+        rest = line
+        while rest:
+            rest = rest[os.write(list_file, rest) :]
+    except OSError:
+        os.ftruncate(list_file, end)
+        raise
+    return end + len(line)
 
 
 def listed_line(first: int, listed: Listed) -> bytes:

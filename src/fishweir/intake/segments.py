@@ -32,7 +32,7 @@ class Segments:
         self._listed: dict[int, Listed] = {}
         self._newest = 0
         """The first entry of the newest listed segment."""
-        self._place = f"{folder}/{LIST}"
+        self._place, self._inode = f"{folder}/{LIST}", 0
         self._lock = threading.RLock()
         self.refresh()
 
@@ -55,11 +55,12 @@ class Segments:
                         self.head = end
 
     def add(self, first: int, listed: Listed, read_upto: int) -> None:
-        """Takes note of a new segment whose line ends at a position of the list."""
+        """Takes note of a new segment whose line ends at a position of the list. Another thread may have read it."""
         with self._lock:
-            self._listed[first] = listed
-            self.firsts.append(first)
-            self._newest, self.head, self.read_upto = first, first + listed.rows - 1, read_upto
+            if first > self.head:
+                self._listed[first] = listed
+                self.firsts.append(first)
+                self._newest, self.head, self.read_upto = first, first + listed.rows - 1, read_upto
 
     def end(self, first: int) -> int | None:
         """The last entry of a segment; None if it is not listed and cannot be read."""
@@ -95,13 +96,14 @@ class Segments:
     def _read(self) -> bool:
         """Reads new lines of the list; returns whether there are any. Damaged lines are ignored."""
         try:
-            size = os.stat(self._place).st_size
+            now = os.stat(self._place)
         except FileNotFoundError:
             return False
+        size = now.st_size
+        if now.st_ino != self._inode or size < self.read_upto:  # it was replaced
+            self._inode, self.read_upto = now.st_ino, 0
         if size == self.read_upto:
             return False
-        if size < self.read_upto:  # it was replaced
-            self.read_upto = 0
         with reading(Path(self._place)), open(self._place, "rb", buffering=0) as file:
             file.seek(self.read_upto)
             text = file.read(size - self.read_upto)

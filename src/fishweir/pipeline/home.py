@@ -151,7 +151,8 @@ def _is_declared(streams: Path, name: str) -> bool:
     """Whether a stream exists. While it is being created, its log is empty."""
     if os.path.exists(f"{streams}/{name}/stream.json"):  # called very often: strings are faster than paths
         return True
-    if any((streams / name / "log").glob("[0-9]*.arrow")):
+    log = streams / name / "log"
+    if any(path.suffix in (".arrow", ".pack") for path in log.glob("[0-9]*")):
         raise damaged(streams / name / "stream.json", "is missing")
     return False
 
