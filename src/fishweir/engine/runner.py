@@ -101,7 +101,7 @@ class Runner:
     def run(
         self, until_idle: bool, on_progress: Callable[[Progress], None] | None, timeout: float | None = None
     ) -> None:
-        ends = None if timeout is None else time.monotonic() + timeout
+        ends = math.inf if timeout is None else time.monotonic() + timeout
         self.thread, self._until_idle = threading.get_ident(), until_idle
         self._shows_progress = on_progress is not None
         self._open_sources()
@@ -109,7 +109,7 @@ class Runner:
         with self._ending():
             self.service.start()
             self.job.start()
-            while not self.stopped.is_set() and (ends is None or time.monotonic() < ends):
+            while not self.stopped.is_set() and time.monotonic() < ends:
                 busy = self.step()
                 is_needed = until_idle or self._shows_progress or self._waiting > 0
                 idle = is_needed and not busy and self._caught_up()
@@ -122,7 +122,7 @@ class Runner:
                 longest = LONGEST_POLL if self.sources else AT_REST
                 pause = min(longest, 1.25 * pause) if waits else POLL  # commits wake it
                 if not busy:
-                    self._woken.wait(pause)
+                    self._woken.wait(min(pause, ends - time.monotonic()))
                     self._woken.clear()
 
     def _ending(self) -> ExitStack:
@@ -213,9 +213,11 @@ class Runner:
         return 0 if self.service.is_running else self.service.step()
 
     def _on_commit(self) -> None:
-        """Called by the job in its own thread. Wakes the loop unless it has nothing to do with this commit."""
+        """Called by the job in its own thread. Wakes the loop unless it has nothing to do with this commit. `stop` does
+        not wake it, since a signal handler may call it while the loop begins to wait: the next commit does.
+        """
         self.service.committed(self.batches.last)
-        is_watched = self._until_idle or self._waiting or self._shows_progress
+        is_watched = self._until_idle or self._waiting or self._shows_progress or self.stopped.is_set()
         is_read = self.materializer.reads(self.batches.last) or self.batches.shedder is not None
         if is_watched or is_read or self.sources or self.feeders:
             self._woken.set()
