@@ -64,6 +64,7 @@ def test_preferred_tuples_are_kept_during_a_burst(weir: testing.Weir, caplog: py
         weir.run(until_idle=True)
     assert found(weir, "all")[80:] == list(range(241, 261))
     assert "shedding ends" in caplog.text
+    assert fishweir.check(weir.home.path).is_whole, "what was left out is neither damaged nor lost"
 
 
 def test_queries_without_preference_are_never_degraded(weir: testing.Weir) -> None:

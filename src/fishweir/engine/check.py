@@ -1,7 +1,7 @@
 """`fishweir check`: verifies a home, even while its job is running. It reads everything and changes nothing.
 
 In: a home. Out: the defects, file by file. It verifies checksums, references (files that commits, lists and result rows
-name must exist), the chain of commits, and counts (evaluated documents against log entries).
+name must exist), the chain of commits, and counts (documents evaluated or left out against log entries).
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _results(home: Home) -> Iterator[Step]:
         folder = table.folder_of(commit)
         for name, seal in commit.files.items():
             yield folder / name, lambda path=folder / name, seal=seal: _sealed(path, seal), ""  # type: ignore[misc]
-            if not name.startswith("aside"):
+            if name.startswith(("match", "probe")):
                 yield folder / name, lambda path=folder / name: _names(home, table, path), ""  # type: ignore[misc]
         before, done = done, {**done, **commit.offsets}
         place = table.commits_folder / f"{commit.batch:09d}.json"
@@ -198,8 +198,9 @@ def _chain(table: ResultsTable) -> list[Commit]:
 
 def _counts(commit: Commit, before: dict[str, int], path: Path) -> None:
     entries = sum(upto - before.get(stream, 0) for stream, upto in commit.offsets.items())
-    if commit.documents + commit.aside != entries:
-        counted = f"{commit.documents:,} evaluated and {commit.aside:,} set aside"
+    shed = sum(commit.shed.values())
+    if commit.documents + commit.aside + shed != entries:
+        counted = f"{commit.documents:,} evaluated, {commit.aside:,} set aside and {shed:,} left out under overload"
         raise HomeError(f"{path} has inconsistent counts: {counted}, of {entries:,} entries")
 
 
