@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import fishweir
 from fishweir import testing
 from fishweir.engine.weir import Weir
 from fishweir.errors import QueryError
@@ -44,6 +45,7 @@ def test_changes_have_the_row_its_old_values_and_the_ratio(weir: Weir) -> None:
             "<Quote><change>deleted</change><old><Symbol>DELL</Symbol><Price>30</Price></old></Quote>",
         ),
     ]
+    assert fishweir.check(weir.home.path).is_whole, "the removed row is not missing"
 
 
 @pytest.mark.parametrize(

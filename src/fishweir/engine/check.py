@@ -181,7 +181,7 @@ def _results(home: Home) -> Iterator[Step]:
                 yield folder / name, lambda path=folder / name: _names(home, table, path), ""  # type: ignore[misc]
         before, done = done, {**done, **commit.offsets}
         place = table.commits_folder / f"{commit.batch:09d}.json"
-        yield place, lambda c=commit, a=before, p=place: _counts(c, a, p), ""  # type: ignore[misc]
+        yield place, lambda c=commit, a=before, p=place: _counts(home, c, a, p), ""  # type: ignore[misc]
     for id, upto in done.items():
         yield home.streams / id / "log", lambda id=id, upto=upto: _head_of(home, id, upto), ""  # type: ignore[misc]
     yield home.state, lambda: _states(home), ""
@@ -196,12 +196,24 @@ def _chain(table: ResultsTable) -> list[Commit]:
         return table.read_so_far
 
 
-def _counts(commit: Commit, before: dict[str, int], path: Path) -> None:
-    entries = sum(upto - before.get(stream, 0) for stream, upto in commit.offsets.items())
-    shed = sum(commit.shed.values())
-    if commit.documents + commit.aside + shed != entries:
+def _counts(home: Home, commit: Commit, before: dict[str, int], path: Path) -> None:
+    slices = [(stream, before.get(stream, 0), upto) for stream, upto in commit.offsets.items()]
+    entries, shed = sum(upto - after for _, after, upto in slices), sum(commit.shed.values())
+    missing = entries - commit.documents - commit.aside - shed
+    if missing and missing != sum(_removed_rows(home, *one) for one in slices):
         counted = f"{commit.documents:,} evaluated, {commit.aside:,} set aside and {shed:,} left out under overload"
         raise HomeError(f"{path} has inconsistent counts: {counted}, of {entries:,} entries")
+
+
+def _removed_rows(home: Home, stream: str, after: int, upto: int) -> int:
+    """The number of entries that record the removal of a row from a changing file: they are no documents."""
+    from fishweir.intake.sources.rows import DELETED
+    from fishweir.pipeline.home import open_log
+
+    log = open_log(home.streams, int(stream))
+    if log.stream.key is None:
+        return 0
+    return sum(batch.column("change").to_pylist().count(DELETED) for _, batch in log.read(after, upto))
 
 
 def _head_of(home: Home, id: str, upto: int) -> None:
