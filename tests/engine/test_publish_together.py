@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from operator import add
+import json
 from pathlib import Path
 
 import pytest
 
 from fishweir import QueryError, testing
-from fishweir.engine.numbered_ids import AT_ONCE, numbered_ids
+from fishweir.engine.publishing import numbered
 
 
 def test_one_micro_batch(tmp_path: Path) -> None:
@@ -32,19 +32,12 @@ def test_one_micro_batch(tmp_path: Path) -> None:
     "numbers", [(1, 1), (1, 5), (1, 1000), (998, 1003), (1, 3500), (1000, 2000), (1500, 1500), (999_990, 1_000_010)]
 )
 def test_ids_by_number(numbers: tuple[int, int]) -> None:
-    wanted = [f"R-{number}" for number in range(*numbers)]
-    found = numbered_ids("R", range(*numbers))
-    assert isinstance(found, list) == (len(wanted) <= AT_ONCE)
-    assert (list(found), len(found)) == (wanted, len(wanted))
-    assert found == wanted
-    assert wanted == found
-    assert found != wanted[:-1] or not wanted
-    assert (found[2:7], found[::-3], found[-3:]) == (wanted[2:7], wanted[::-3], wanted[-3:])
-    assert [found[place] for place in range(-len(wanted), len(wanted))] == 2 * wanted
-    assert (add(found, ["x"]), add(["x"], found)) == ([*wanted, "x"], ["x", *wanted])
-    with pytest.raises(IndexError):
-        found[len(wanted)]
+    assert numbered("R-", range(*numbers)) == [f"R-{number}" for number in range(*numbers)]
 
 
-def test_many_ids_are_shown_by_the_first_and_the_last() -> None:
-    assert repr(numbered_ids("R", range(1, AT_ONCE + 2))) == f"['R-1', ..., 'R-{AT_ONCE + 1}']"
+@pytest.mark.parametrize("count", [3, 3_000])
+def test_programs_may_pass_ids_on_as_json(tmp_path: Path, count: int) -> None:
+    with testing.open(tmp_path / "home") as weir:
+        weir.execute("create stream R (k int)")
+        given = weir.publish("R", [{"k": 1}] * count)
+    assert json.loads(json.dumps(given)) == [f"R-{number}" for number in range(1, count + 1)]

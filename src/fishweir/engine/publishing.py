@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fishweir.engine.numbered_ids import numbered_ids
 from fishweir.pipeline.home import Home
 from fishweir.pipeline.settings import AHEAD
 from fishweir.pipeline.wakeup import wake_up
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from fishweir.intake import StreamLog
 
 Publication = tuple[Any, ...]
+LAST_DIGITS = [f"{number:03d}" for number in range(1000)]
 
 
 class Publishing(ABC):
@@ -38,7 +38,7 @@ class Publishing(ABC):
         timestamps: Sequence[float] | None = None,
         ids: Sequence[str] | None = None,
         wait: float | None = None,
-    ) -> Sequence[str]:
+    ) -> list[str]:
         """Appends documents to a stream's log and returns their ids. On return, they are on disk. While the job of this
         weir runs and `backlog` entries wait, the call blocks, for at most `wait` seconds, and then raises BacklogError.
         """
@@ -47,7 +47,7 @@ class Publishing(ABC):
         wake_up(self.home)
         return given
 
-    def publish_together(self, publications: Sequence[Publication], wait: float | None = None) -> list[Sequence[str]]:
+    def publish_together(self, publications: Sequence[Publication], wait: float | None = None) -> list[list[str]]:
         """Appends to several streams, and only then wakes the job, which processes everything in one micro-batch if it
         was idle. Each publication contains the arguments of `publish`: stream, documents, and optionally timestamps and
         ids.
@@ -68,7 +68,7 @@ class Publishing(ABC):
         documents: Sequence[Any],
         timestamps: Sequence[float] | None,
         ids: Sequence[str] | None,
-    ) -> Sequence[str]:
+    ) -> list[str]:
         from fishweir.intake.sources.push import documents_batch
 
         if isinstance(documents, str | bytes | dict):
@@ -78,8 +78,23 @@ class Publishing(ABC):
         numbers = log.append(batch)
         given = batch.column("id")
         if given.null_count == len(given):
-            return numbered_ids(stream, numbers)
+            return numbered(f"{stream}-", numbers)
         return [id or f"{stream}-{n}" for n, id in zip(numbers, given.to_pylist(), strict=True)]
+
+
+def numbered(prefix: str, numbers: range) -> list[str]:
+    """The prefix, which contains no spaces, with each of some positive consecutive numbers. Most of them end in one of
+    a thousand known texts. These are joined to one text, which is then split: a third of the time of formatting each
+    number."""
+    found: list[str] = []
+    for thousand in range(numbers.start // 1000, (numbers.stop + 999) // 1000):
+        first, last = max(numbers.start - 1000 * thousand, 0), min(numbers.stop - 1000 * thousand, 1000)
+        if thousand and numbers:
+            begin = f"{prefix}{thousand}"
+            found += (begin + f" {begin}".join(LAST_DIGITS[first:last])).split(" ")
+        else:
+            found += [f"{prefix}{number}" for number in range(first, last)]
+    return found
 
 
 def _arguments(
