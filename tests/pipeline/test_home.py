@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -40,3 +41,21 @@ def test_a_copy_in_the_same_place_has_its_own_logs(tmp_path: Path) -> None:
             assert [result.output["x"] for result in weir.results()] == numbers
         shutil.rmtree(tmp_path / "home")
         shutil.copytree(tmp_path / "before", tmp_path / "home")
+
+
+def test_a_copy_with_the_times_and_inodes_of_the_original_has_its_own_logs(tmp_path: Path) -> None:
+    """A file system uses the inodes of deleted files again."""
+    for numbers in ([1, 2, 3], [4]):
+        with testing.open(tmp_path / str(len(numbers))) as weir:
+            weir.execute("create stream R (x int)")
+            weir.publish("R", [{"x": number} for number in numbers])
+    log, definition = tmp_path / "3/streams/1/log", tmp_path / "3/streams/1/stream.json"
+    with testing.open(tmp_path / "3") as weir:
+        assert weir.publish("R", [{"x": 5}]) == ["R-4"]
+    before = definition.stat()
+    shutil.rmtree(log)
+    shutil.copytree(tmp_path / "1/streams/1/log", log)
+    definition.write_bytes((tmp_path / "1/streams/1/stream.json").read_bytes())
+    os.utime(definition, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with testing.open(tmp_path / "3") as weir:
+        assert weir.publish("R", [{"x": 5}]) == ["R-2"]

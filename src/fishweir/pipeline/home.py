@@ -166,7 +166,7 @@ def open_log(streams: Path, id: int) -> StreamLog:
         all_see = f"the home must be on a file system that all workers see as {streams.parent}"
         with reading(Path(folder) / "stream.json", all_see):
             raise
-    return _log(folder, written.st_mtime_ns, written.st_ino)  # a copy has the time of the original
+    return _log(folder, written.st_ctime_ns, written.st_ino)  # a copy may have the other times of the original
 
 
 def about_feed(home: Home, id: int) -> dict[str, str]:
