@@ -19,7 +19,7 @@ import pytest
 from fishweir.errors import CannotWrite, HomeError
 from fishweir.intake import StreamLog, appending, documents_batch, healing
 from fishweir.intake.packs import ALIGNED, packed_from
-from fishweir.intake.segment_list import LIST, locked
+from fishweir.intake.segment_list import LIST, locked, rebuilt_list
 from tests.intake.support import stream
 
 XML = stream()
@@ -194,6 +194,27 @@ def test_a_damaged_file_before_others(tmp_path: Path, suffix: str, monkeypatch: 
     with pytest.raises(HomeError, match=rf"000000000000002\.{suffix} is damaged, and lines of its list are missing"):
         append(StreamLog(tmp_path, XML), "d")
     assert files(tmp_path) == [f"00000000000000{number}.{suffix}" for number in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("lines", [0, 1])
+@pytest.mark.parametrize("suffix", ["pack", "arrow"])
+def test_a_missing_file_before_others(tmp_path: Path, suffix: str, lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its line, its numbers are not used again, since results may refer to them and other files follow."""
+    with monkeypatch.context() as patch:
+        patch.setattr(appending, "LARGEST_SEGMENT" if suffix == "arrow" else "LARGEST_PACK", 0)
+        log = StreamLog(tmp_path, XML)
+        for text in "abc":
+            append(log, text)
+    whole = (tmp_path / LIST).read_bytes().splitlines(keepends=True)
+    (tmp_path / LIST).write_bytes(b"".join(whole[:lines]))
+    (tmp_path / f"000000000000002.{suffix}").unlink()
+    for _ in range(2):
+        with pytest.raises(HomeError, match="has no segment that begins with entry 2, and lines of its list"):
+            append(StreamLog(tmp_path, XML), "d")
+    (tmp_path / LIST).write_bytes(rebuilt_list(tmp_path) or b"")
+    again = StreamLog(tmp_path, XML)
+    assert append(again, "d") == range(4, 5)
+    assert [again.entry(number).body for number in (1, 3, 4)] == [b"a", b"c", b"d"]
 
 
 @pytest.mark.parametrize("suffix", ["pack", "arrow"])

@@ -17,7 +17,7 @@ from pathlib import Path
 from fishweir.errors import HomeError
 from fishweir.intake.durable import synchronize
 from fishweir.intake.packs import SUFFIX, has_segments_behind, packed_from, read_packed
-from fishweir.intake.segment_list import OWN_SUFFIX, Listed, add_line, firsts_of, locked, read_rows
+from fishweir.intake.segment_list import Listed, add_line, locked, newest_file, read_rows
 from fishweir.intake.segments import Segments
 from fishweir.sealed import damaged, seal_of, writing
 
@@ -29,6 +29,22 @@ PATIENCE, PAUSE = 1.0, 0.005
 
 def heal(segments: Segments, list_file: int) -> None:
     """Called with the lock."""
+    _list_found(segments, list_file)
+    if not segments.is_complete:
+        _check_complete(segments)
+        segments.is_complete = True
+
+
+def _check_complete(segments: Segments) -> None:
+    """Raises an error if files follow behind a gap: their lines are missing, too, and the next numbers are in use. The
+    first append of a process looks for them, since the folder of a log with large segments has many files."""
+    if newest_file(segments.folder) > segments.head:
+        gap = f"has no segment that begins with entry {segments.head + 1:,}, and lines of its list are missing"
+        raise damaged(Path(segments.folder), gap)
+
+
+def _list_found(segments: Segments, list_file: int) -> None:
+    """Lists what has no line, or sets it aside."""
     segments.refresh()
     if os.fstat(list_file).st_size > segments.read_upto:
         os.ftruncate(list_file, segments.read_upto)  # a line was cut off
@@ -89,9 +105,7 @@ def _must_be_about_content(error: HomeError) -> None:
 
 def _set_aside(segments: Segments, path: Path, start: int) -> None:
     """Moves data that were not written completely out of the way."""
-    folder = Path(segments.folder)
-    others = max((*firsts_of(folder, OWN_SUFFIX), *firsts_of(folder, SUFFIX)))
-    if others > segments.head + 1 or (path.suffix == SUFFIX and has_segments_behind(path, start)):
+    if newest_file(segments.folder) > segments.head + 1 or (path.suffix == SUFFIX and has_segments_behind(path, start)):
         raise damaged(path, "is damaged, and lines of its list are missing")
     aside = path.with_suffix(f".{uuid.uuid4().hex[:8]}.incomplete")
     if start:

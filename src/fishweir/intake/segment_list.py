@@ -82,6 +82,12 @@ def _named(folder: Path, suffix: str) -> list[int]:
     return [int(path.stem) for path in folder.glob(f"[0-9]*{suffix}")] if folder.exists() else []
 
 
+def newest_file(folder: str) -> int:
+    """The largest number that names a segment with a file of its own, or a pack; 0 for none. Called with the lock."""
+    names = map(os.path.splitext, os.listdir(folder))
+    return max((int(stem) for stem, suffix in names if suffix in (OWN_SUFFIX, SUFFIX) and stem.isdigit()), default=0)
+
+
 def packed_segments(folder: Path) -> dict[int, Listed]:
     """The segments of all packs of a log, by first number, according to the headers in the packs."""
     found = {}

@@ -32,6 +32,8 @@ class Segments:
         self._listed: dict[int, Listed] = {}
         self._newest = 0
         """The first entry of the newest listed segment."""
+        self.is_complete = False
+        """Whether a writer has made sure that no file follows behind the newest segment. Then none ever does."""
         self._place, self._inode = f"{folder}/{LIST}", 0
         self._lock = threading.RLock()
         self.refresh()
