@@ -105,6 +105,19 @@ def test_a_segment_without_a_line_is_listed(
     assert bodies(StreamLog(tmp_path, XML)) == bodies(other) == ["a", "b", "c", "d", "e", "f"]
 
 
+def test_a_pack_is_synchronized_once_for_all_its_lines(
+    log: StreamLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power failure, the lines of half a minute may be missing."""
+    for number in range(20):
+        append(log, str(number))
+    (tmp_path / LIST).unlink()
+    calls: list[int] = []
+    monkeypatch.setattr(os, "fsync", calls.append)
+    assert StreamLog(tmp_path, XML).head() == 23
+    assert len(calls) == 2, "the pack and the folder"
+
+
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
 @pytest.mark.parametrize("whole_size", [False, True])
 def test_a_segment_that_was_cut_off_is_set_aside(

@@ -48,13 +48,16 @@ def _list_found(segments: Segments, list_file: int) -> None:
     segments.refresh()
     if os.fstat(list_file).st_size > segments.read_upto:
         os.ftruncate(list_file, segments.read_upto)  # a line was cut off
+    synchronized = ""
     while (found := segments.unlisted()) is not None:
         path, start = found
         listed = _whole_packed(Path(path), start) if path.endswith(SUFFIX) else _whole_own(Path(path))
         if listed is None:
             _set_aside(segments, Path(path), start)
         else:
-            synchronize(path)  # its writer may have died before it did so
+            if path != synchronized:  # its writer may have died before it did so; nobody writes to it now
+                synchronize(path)
+                synchronized = path
             first = segments.head + 1
             segments.add(first, listed, add_line(list_file, first, listed))
 
