@@ -142,12 +142,17 @@ def test_a_segment_that_was_cut_off_is_no_damage(home: Path) -> None:
     assert published(home, 18)["big", "R-27"] == 1
 
 
-@pytest.mark.parametrize("lost", [1, 2, "all"])
+@pytest.mark.parametrize("lost", [1, 2, "all", "file"])
 def test_lost_lines_of_a_list_are_rebuilt(home: Path, lost: int | str) -> None:
     path = home / "streams/1/log/segments.list"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"" if lost == "all" else b"".join(lines[:-1] if lost == 1 else lines[1:]))
-    assert fishweir.repair(home).left.is_whole
+    if lost == "file":
+        path.unlink()
+    repaired = fishweir.repair(home)
+    assert repaired.left.is_whole
+    assert "segments.list was " in str(repaired)
+    assert fishweir.repair(home).done == ()
     assert path.read_bytes() == b"".join(lines)
     assert published(home, 18)["big", "R-27"] == 1
 

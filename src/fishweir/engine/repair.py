@@ -142,8 +142,9 @@ def _lists(home: Home) -> Iterator[str]:
 
     for folder in sorted(home.streams.glob("*/log")):
         path = folder / LIST
-        before = path.read_bytes() if path.exists() else b""
+        is_missing = not path.exists()
         with locked(str(folder)) as list_file:
+            before = path.read_bytes()
             with suppress(HomeError):  # about segments, which are not repaired
                 heal(Segments(folder), list_file)
             rebuilt = rebuilt_list(folder)
@@ -152,8 +153,10 @@ def _lists(home: Home) -> Iterator[str]:
                 with writing(path, new):
                     new.write_bytes(rebuilt)
                     new.replace(path)
-        if rebuilt is not None or not path.read_bytes().startswith(before):
-            yield f"{_kept(home, path, before)}, and rebuilt from the segments"
+            is_changed = path.read_bytes() != before
+        if is_changed:
+            kept = f"{path} was missing" if is_missing else _kept(home, path, before)
+            yield f"{kept}, and rebuilt from the segments"
 
 
 def _counters(home: Home) -> Iterator[str]:
