@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import fishweir
 from fishweir import HomeError, testing
 from fishweir.cli import app
+from fishweir.intake import appending
 from fishweir.intake.packs import framed
 from fishweir.pipeline.home import Home
 from fishweir.sealed import seal_of_bytes, write_json
@@ -155,6 +156,20 @@ def test_lost_lines_of_a_list_are_rebuilt(home: Path, lost: int | str) -> None:
     assert fishweir.repair(home).done == ()
     assert path.read_bytes() == b"".join(lines)
     assert published(home, 18)["big", "R-27"] == 1
+
+
+def test_a_file_that_is_missing_together_with_its_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(appending, "LARGEST_SEGMENT", 0)
+        published(home, 18)
+        published(home, 27)
+    log = home / "streams/1/log"
+    (log / "000000000000019.arrow").unlink()
+    lines = (log / "segments.list").read_bytes().splitlines(keepends=True)
+    (log / "segments.list").write_bytes(b"".join(lines[:2] + lines[3:]))
+    assert [finding.wrong for finding in fishweir.check(home).findings] == [
+        f"{log} has no segment that begins with entry 19: restore it from a backup"
+    ]
 
 
 def test_a_missing_definition_of_a_stream(home: Path) -> None:

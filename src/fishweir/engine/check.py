@@ -137,12 +137,24 @@ def _logs(home: Home) -> Iterator[Step]:
             files.setdefault(Path(segment.path(str(log), first)), []).append(segment)
         for path, segments in files.items():
             yield path, lambda path=path, segments=segments: _segments(path, segments), ""  # type: ignore[misc]
+        yield log, lambda log=log, found=on_disk | listed: _numbers(log, found), ""  # type: ignore[misc]
         for path in sorted(log.glob("*.cursor")):
             yield path, lambda path=path: read_sealed(path), ""  # type: ignore[misc]
 
 
 def _lines(path: Path) -> None:
     raise HomeError(f"{path} has damaged or missing lines: the segments that they list were not verified")
+
+
+def _numbers(log: Path, found: dict[int, Listed]) -> None:
+    """Verifies that there are no gaps in the numbers: a file may be missing together with its lines."""
+    from fishweir.intake.segment_list import segment_rows
+
+    number = 1
+    for first, segment in sorted(found.items()):
+        if first > number:
+            raise HomeError(f"{log} has no segment that begins with entry {number:,}: restore it from a backup")
+        number = first + (segment.rows or segment_rows(Path(segment.path(str(log), first))))
 
 
 def _segments(path: Path, segments: list[Listed]) -> None:
