@@ -371,6 +371,33 @@ def test_a_process_forked_in_the_meantime_does_not_keep_the_lock(log: StreamLog,
     os.close(inherited)
 
 
+def test_a_process_forked_by_one_that_is_killed_does_not_keep_the_lock(log: StreamLog, tmp_path: Path) -> None:
+    (ready, is_ready), (ended, end) = os.pipe(), os.pipe()
+    holder = os.fork()
+    if not holder:
+        os.close(end)
+        inside = threading.Event()
+        threading.Thread(target=hold, args=(tmp_path, inside), daemon=True).start()
+        inside.wait()
+        if os.fork():
+            threading.Event().wait()
+        os.write(is_ready, b".")
+        os.read(ended, 1)
+        os._exit(0)
+    os.read(ready, 1)
+    os.kill(holder, signal.SIGKILL)
+    os.waitpid(holder, 0)
+    with locked(str(tmp_path), wait=False):
+        for handle in (ready, is_ready, ended, end):
+            os.close(handle)
+
+
+def hold(folder: Path, inside: threading.Event) -> None:
+    with locked(str(folder)):
+        inside.set()
+        threading.Event().wait()
+
+
 def is_list(handle: int) -> bool:
     try:
         return os.readlink(f"/proc/self/fd/{handle}").endswith(LIST)

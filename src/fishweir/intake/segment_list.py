@@ -7,11 +7,11 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
 from fishweir.errors import HomeError
-from fishweir.intake.durable import opened
 from fishweir.intake.packs import SUFFIX, Packed, pack_path, packed_from
 from fishweir.sealed import digest, reading, seal_of
 
@@ -123,14 +123,30 @@ def locked(folder: str, wait: bool = True) -> Iterator[int]:
     false, raises BlockingIOError."""
     place = f"{folder}/{LIST}"
     while True:
-        with opened(place, os.O_RDWR | os.O_APPEND | os.O_CREAT) as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        with open(place, "a+b", buffering=0) as file:
+            _in_use.add(file)
             try:
-                if _is_at(handle, place):
-                    yield handle
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                if _is_at(file.fileno(), place):
+                    yield file.fileno()
                     return
             finally:
-                fcntl.flock(handle, fcntl.LOCK_UN)  # otherwise, a process forked in the meantime keeps the lock
+                fcntl.flock(file, fcntl.LOCK_UN)  # otherwise, a process forked in the meantime keeps the lock
+                _in_use.discard(file)
+
+
+_in_use: set[FileIO] = set()
+"""The lists that threads of this process lock or wait for."""
+
+
+def _close_in_child() -> None:
+    """Called in a forked process, which has none of these threads: if this process is killed, the child would keep the
+    locks for as long as it lives."""
+    while _in_use:
+        _in_use.pop().close()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 def _is_at(handle: int, place: str) -> bool:
