@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import multiprocessing
 import os
 import random
@@ -270,6 +271,20 @@ def test_opened_while_another_process_appends(tmp_path: Path, own_files: bool, m
         assert append(again, "12") == range(13, 14)
         assert bodies(again) == bodies(StreamLog(folder, XML)) == [str(number) for number in range(13)]
         assert len((folder / LIST).read_bytes().splitlines()) == 13
+
+
+def test_opened_while_another_process_heals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is not opened with a part of what was acknowledged, however long it takes to list it."""
+    log = StreamLog(tmp_path, XML)
+    for number in range(9):
+        append(log, str(number))
+    lines = (tmp_path / LIST).read_bytes().splitlines(keepends=True)
+    os.truncate(tmp_path / LIST, 0)
+    clock = itertools.count()
+    with locked(str(tmp_path)) as list_file:
+        monkeypatch.setattr(healing.time, "monotonic", lambda: next(clock))
+        monkeypatch.setattr(healing.time, "sleep", lambda _: os.write(list_file, lines.pop(0)))
+        assert StreamLog(tmp_path, XML).head() == 9
 
 
 def test_a_thread_looks_while_another_appends(log: StreamLog, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from fishweir.sealed import damaged, seal_of, writing
 logger = logging.getLogger("fishweir.home")
 
 PATIENCE, PAUSE = 1.0, 0.005
-"""The seconds that opening a log waits for a writer that holds the lock, and between two attempts."""
+"""The seconds that opening a log waits for new lines of a writer that holds the lock, and between two attempts."""
 
 
 def heal(segments: Segments, list_file: int) -> None:
@@ -63,10 +63,12 @@ def _list_found(segments: Segments, list_file: int) -> None:
 
 
 def heal_if_needed(segments: Segments) -> None:
-    """As `heal`. Waits a moment for a writer that has the lock, which is what mostly happens. A log that may only be
-    read is not healed."""
-    ends = time.monotonic() + PATIENCE
+    """As `heal`. Waits a moment for a writer that has the lock, which is what mostly happens; if that writer heals the
+    log, as long as it takes. A log that may only be read is not healed."""
+    head, ends = -1, 0.0
     while segments.unlisted() is not None:
+        if segments.head > head:
+            head, ends = segments.head, time.monotonic() + PATIENCE
         try:
             with locked(segments.folder, wait=False) as list_file:
                 return heal(segments, list_file)
