@@ -231,6 +231,23 @@ def test_a_missing_file_before_others(tmp_path: Path, suffix: str, lines: int, m
     assert [again.entry(number).body for number in (1, 3, 4)] == [b"a", b"c", b"d"]
 
 
+def test_the_first_file_and_its_line_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is in front of the gap, but what is behind it is not taken for what is missing."""
+    monkeypatch.setattr(appending, "LARGEST_PACK", 0)
+    log = StreamLog(tmp_path, XML)
+    for text in "abc":
+        append(log, text)
+    (tmp_path / LIST).write_bytes(b"".join((tmp_path / LIST).read_bytes().splitlines(keepends=True)[1:]))
+    (tmp_path / "000000000000001.pack").unlink()
+    again = StreamLog(tmp_path, XML)
+    for after, upto in ((0, 1), (0, 3)):
+        with pytest.raises(HomeError, match="has no segment that begins with entry 1"):
+            list(again.read(after, upto))
+    with pytest.raises(HomeError, match="has no segment that begins with entry 1"):
+        again.entry(1)
+    assert [number for number, _ in again.read(1, 3)] == [2, 3]
+
+
 @pytest.mark.parametrize("suffix", ["pack", "arrow"])
 def test_a_missing_line_and_a_damaged_file(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the readers of its entries get an error."""

@@ -111,7 +111,7 @@ class StreamLog:
             raise damaged(self.folder, f"ends at entry {self.segments.head:,}, but it had {upto:,}")
         firsts = self.segments.firsts
         position = max(bisect_right(firsts, after + 1) - 1, 0)
-        number = firsts[position] if firsts else 1
+        number = min(firsts[position], after + 1) if firsts else 1
         while number <= upto:
             if position == len(firsts) or firsts[position] != number:
                 raise damaged(self.folder, f"has no segment that begins with entry {number:,}")
