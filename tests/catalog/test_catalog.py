@@ -200,10 +200,10 @@ def test_expired(catalog: Catalog) -> None:
     add(catalog, query("create a where <r/> element_as $r in 's' construct $r expire 1970-01-02"), above("b"))
     assert catalog.expired(86_399) == []
     assert catalog.expired(86_400) == ["a"]
-    assert catalog.next_due() == 86_400
+    assert catalog.next_due(catalog.version()) == 86_400
     drop(catalog, "a")
     assert catalog.expired(86_400) == []
-    assert catalog.next_due() == math.inf
+    assert catalog.next_due(catalog.version()) == math.inf
 
 
 def test_stored_normal_form_and_signature(catalog: Catalog) -> None:

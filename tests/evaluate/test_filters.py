@@ -181,7 +181,7 @@ class Given:
     def dropped(self):
         return np.empty(0, np.int64)
 
-    def gone(self, after, upto, since):
+    def gone(self, piece, version):
         return 0
 
     def written(self, after):

@@ -70,8 +70,9 @@ class FakeCatalog:
     def dropped(self) -> Ints:
         return np.array(list(self.dead), np.int64)
 
-    def gone(self, after: int, upto: int, since: int) -> int:
-        return sum(after < self.added[n - 1] <= upto for n, change in self.dead.items() if change > since)
+    def gone(self, piece: SegmentEntry, version: int) -> int:
+        dead = [n for n, change in self.dead.items() if change > piece.built]
+        return sum(piece.after < self.added[n - 1] <= piece.upto for n in dead)
 
     def written(self, after: int) -> list[SegmentEntry]:
         return [piece for piece in self.pieces if piece.after >= after]

@@ -275,17 +275,18 @@ class Catalog:
 
         return Increments(self.database)
 
-    def tombstones(self) -> Tombstones:
-        """The dropped queries. Reads only those that were dropped since the last call."""
-        return self._increments.tombstones(self.version())
+    def tombstones(self, version: int | None = None) -> Tombstones:
+        """The dropped queries as of a version, or of the newest one, and possibly later ones. Reads only those that
+        were dropped since the last call."""
+        return self._increments.tombstones(self.version() if version is None else version)
 
     def absences(self, version: int) -> QuerySet:
         """The queries with `NOT FOLLOWED BY` up to a version of the catalog. Reads only those that are new."""
         return self._increments.absences(version)
 
-    def next_due(self) -> float:
-        """When the next query or subscription expires or starts; looked up again only after a change."""
-        version = self.version()
+    def next_due(self, version: int) -> float:
+        """When the next query or subscription of the newest version expires or starts; looked up again only after a
+        change."""
         if self._next_due[0] != version:
             found = (self.database.scalar(statement) for statement in _DUE)
             self._next_due = version, min((due for due in found if due is not None), default=math.inf)

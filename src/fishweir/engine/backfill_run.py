@@ -57,7 +57,7 @@ class JobSnapshot:
     def of(cls, batches: MicroBatches, with_plan: bool = False) -> JobSnapshot:
         offsets, troubled = dict(batches.offsets), dict(batches.troubled)
         segments = batches.newest(batches.statistics).segments if with_plan else ()
-        return cls(offsets, batches.published(), batches.last, troubled, batches.clock(), segments)
+        return cls(offsets, batches.published(batches.last.version), batches.last, troubled, batches.clock(), segments)
 
 
 @dataclass

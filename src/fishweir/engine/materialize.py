@@ -101,18 +101,19 @@ class Materializer:
         """Whether a commit may have results for a stream. Called by the job in its own thread."""
         return bool(self.targets) or self._version != commit.version
 
-    def published(self) -> Mapping[int, Published]:
-        """The streams of published results with their progress and inputs. Called by the job in its own thread."""
+    def published(self, version: int) -> Mapping[int, Published]:
+        """The streams of published results as of a version of the catalog or a later one, with their progress and
+        inputs. Called by the job in its own thread."""
         targets = self.targets
 
         def settled(id: int) -> int:
             return self._settled(targets[id]).batch if id in targets else -1
 
-        return Progress(self._current_streams(), settled)
+        return Progress(self._streams_of(version), settled)
 
-    def _current_streams(self) -> PublishedStreams:
-        version, known = self.catalog.version(), self._streams
-        if known is None or known.version != version:
+    def _streams_of(self, version: int) -> PublishedStreams:
+        known = self._streams
+        if known is None or known.version < version:
             known = self._streams = PublishedStreams(self.catalog, version)
         return known
 
@@ -126,7 +127,7 @@ class Materializer:
 
     def _refresh(self) -> None:
         """Updates the targets: feeds may have been registered, replaced or dropped."""
-        streams = self._current_streams()
+        streams = self._streams_of(self.catalog.version())
         if streams.version == self._version:
             return
         added, done = self.catalog.stream_versions(), self._positions.saved()

@@ -30,16 +30,16 @@ class Planning:
     def planner(self, rebuilder: Rebuilder | None = None) -> Planner:
         return Planner(self.home.plan, _Queries(self.catalog), self.strategies, rebuilder)
 
-    def newest(self, rebuilder: Rebuilder, expire: Callable[[], None]) -> Callable[[Statistics], PlanInForce]:
-        """A function that returns the plan for the next micro-batch, after dropping expired queries."""
+    def newest(self, rebuilder: Rebuilder, expire: Callable[[], int]) -> Callable[[Statistics], PlanInForce]:
+        """A function that returns the plan for the next micro-batch. `expire` drops expired queries and returns the
+        version of the catalog."""
         planner = self.planner(rebuilder)
 
         def newest(statistics: Statistics) -> PlanInForce:
-            expire()
-            version = self.catalog.version()
+            version = expire()
             planner.refresh(version, statistics)
             queries = sum(piece.size for piece in planner.pieces)
-            return PlanInForce(version, planner.segments, queries, self.catalog.tombstones().all)
+            return PlanInForce(version, planner.segments, queries, self.catalog.tombstones(version).all)
 
         return newest
 
@@ -70,8 +70,8 @@ class _Queries:
     def dropped(self) -> Ints:
         return self.catalog.tombstones().numbers
 
-    def gone(self, after: int, upto: int, since: int) -> int:
-        return self.catalog.tombstones().within(after, upto, since)
+    def gone(self, piece: SegmentEntry, version: int) -> int:
+        return self.catalog.tombstones(version).within(piece.after, piece.upto, piece.built)
 
     def written(self, after: int) -> Sequence[SegmentEntry]:
         rows = self.catalog.segments(after)

@@ -76,7 +76,7 @@ class Runner:
         make_up: MakeUp,
         clock: Callable[[], float] = time.time,
         guard: Guard = Guard(),
-        expire: Callable[[], None] = lambda: None,
+        expire: Callable[[], object] = lambda: None,
     ) -> None:
         self.home, self.catalog, self.batches, self.job = home, catalog, batches, job
         self.service, self.feeders, self.stopped = service, feeders, stopped

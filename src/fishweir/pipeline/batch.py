@@ -77,8 +77,8 @@ class Job(Protocol):
 class MicroBatches:
     """The shared context of micro-batches: the plan in force, statistics, and the offset of each stream.
 
-    `newest` returns the plan for the current statistics, `published` the streams of published results with their
-    progress.
+    `newest` returns the plan for the current statistics, `published` the streams of published results of a version of
+    the catalog, with their progress.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class MicroBatches:
         home: Home,
         table: ResultsTable,
         newest: Callable[[Statistics], PlanInForce],
-        published: Callable[[], Mapping[int, Published]],
+        published: Callable[[int], Mapping[int, Published]],
         documents: int = DOCUMENTS_PER_BATCH,
         clock: Callable[[], float] = time.time,
         event_time: EventTime | None = None,
@@ -141,7 +141,7 @@ class MicroBatches:
     ) -> None:
         at, began = self.clock(), time.perf_counter()
         self.queries = plan.queries
-        published = self.published()
+        published = self.published(plan.version)
         watched = self.event_time.watched(stages, published)
         shared, hidden = shared_folder(batch), self.between.hidden(self, plan.version)
         folder = self.table.folder / shared

@@ -63,8 +63,8 @@ class PlannerCatalog(Protocol):
     def dropped(self) -> Ints:
         """The numbers of all dropped queries."""
 
-    def gone(self, after: int, upto: int, since: int) -> int:
-        """The number of queries of (after, upto] that were dropped after the change `since`."""
+    def gone(self, piece: SegmentEntry, version: int) -> int:
+        """The number of queries of a segment that were dropped after it was built, up to a version or a later one."""
 
     def written(self, after: int) -> Sequence[SegmentEntry]:
         """Segments of registrations with later changes, in order."""
@@ -218,7 +218,7 @@ class Planner:
 
     def _renewals(self, statistics: Statistics) -> Iterator[Work]:
         for piece in self.pieces:
-            if 2 * self.registered.gone(piece.after, piece.upto, piece.built) > piece.size:
+            if 2 * self.registered.gone(piece, self.version) > piece.size:
                 yield self._merged((piece,), statistics)
 
     def _merged(self, pieces: tuple[SegmentEntry, ...], statistics: Statistics) -> Work:
