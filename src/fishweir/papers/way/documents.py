@@ -19,7 +19,7 @@ import pyarrow as pa
 from fishweir.engine.weir import Weir
 from fishweir.papers.experiment.figures import Target
 from fishweir.papers.way.join_work import JoinWork
-from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, running, wait_for
+from fishweir.papers.way.part import FISHWEIR, FROM_TABLES, Measured, Part, Setting, running, wait_for
 from fishweir.papers.way.peers import Answer, Missing
 from fishweir.papers.way.processor import Spent, Stopwatch, descendants
 from fishweir.papers.way.work import BOXES, PATHS, STREAM, TEXT, Pairs, Work, items
@@ -149,7 +149,7 @@ def figure(
     each = (taken or size) * 1e-6
     processor, wall = (statistics.median(getattr(one, name) for one in spent) for name in ("processor", "wall"))
     share = statistics.median(one.workers / one.processor if one.processor else 0.0 for one in spent)
-    shown = round(share, 3) if who == FISHWEIR else None
+    shown = round(share, 3) if who in (FISHWEIR, FROM_TABLES) else None
     return Figure(work.name, queries, size, who, processor / each, wall / each, matches, shown)
 
 

@@ -2,7 +2,8 @@
 
 All take the same documents in turns and retain them from round to round. DuckDB does this twice: in memory, and in a
 file that stores documents and results, as Fishweir does. The results of the first round are compared. The rounds after
-it, which fill the windows, are not measured.
+it, which fill the windows, are not measured. Tuples are published as dictionaries, and the largest rounds are then
+repeated with Arrow tables, which need no conversion.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pyarrow as pa
 from fishweir.engine.weir import Weir
 from fishweir.papers.way.documents import Figure, draw, figure, targets
 from fishweir.papers.way.join_work import JOIN_WORKS, Answer, Found, JoinWork
-from fishweir.papers.way.part import FISHWEIR, Measured, Part, Setting, home_folder, settle, wait_for
+from fishweir.papers.way.part import FISHWEIR, FROM_TABLES, Measured, Part, Setting, home_folder, settle, wait_for
 from fishweir.papers.way.processor import Spent, Stopwatch
 
 PEER, STORING_PEER = "DuckDB, queries as data", "DuckDB, storing in a file"
@@ -71,6 +72,9 @@ def compare(weir: Weir, work: JoinWork, sizes: Sizes) -> Iterator[Figure]:
             matches = sum(len(listed()) for listed, _ in found) / documents / len(found)
             for who, each in zip((FISHWEIR, PEER, STORING_PEER), zip(*spent, strict=True), strict=True):
                 yield figure(work, sizes.queries, documents, who, each[1:], matches)
+        if work.has_tuples:
+            own = [turns.next(documents, in_tables=True)[0][0] for _ in range(sizes.rounds + 1)]
+            yield figure(work, sizes.queries, documents, FROM_TABLES, own[1:], matches)
 
 
 class Turns:
@@ -80,12 +84,15 @@ class Turns:
         self.weir, self.work, self.peers = weir, work, peers
         self.time = self.seed = 0
 
-    def next(self, count: int) -> tuple[list[Spent], list[Found]]:
-        """The time that Fishweir and its peers spent, and the peers' results."""
+    def next(self, count: int, in_tables: bool = False) -> tuple[list[Spent], list[Found]]:
+        """The time that Fishweir and its peers spent, and the peers' results. Fishweir may get the documents in
+        tables."""
         arrivals = self.work.arrivals(count, self.time, self.seed)
         self.time, self.seed = self.time + count, self.seed + 1
+        form = pa.Table.from_pylist if in_tables else list
+        published = [(given.stream, form(given.documents), given.times) for given in arrivals]
         watch = Stopwatch()
-        self.weir.publish_together([(given.stream, given.documents, given.times) for given in arrivals])
+        self.weir.publish_together(published)
         wait_for(self.weir, self.time)
         spent, found = [watch.spent()], []
         for answer in self.peers:

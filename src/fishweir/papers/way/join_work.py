@@ -53,6 +53,8 @@ class JoinWork:
     peer: Callable[[Sequence[tuple[str, list[dict[str, Any]]]], Path | None], Any]
     """DuckDB with its queries, in memory or in a file: a context whose value takes arrivals and returns a function that
     lists the results."""
+    has_tuples: bool = False
+    """Whether the documents can also be published as Arrow tables."""
 
 
 def windows(rng: np.random.Generator, count: int) -> list[int]:
@@ -268,5 +270,6 @@ JOIN_WORKS = (
         window_queries,
         tuples,
         windows_by_duckdb,
+        has_tuples=True,
     ),
 )

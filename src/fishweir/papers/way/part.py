@@ -22,7 +22,7 @@ from fishweir.papers.way.processor import Stopwatch
 from fishweir.papers.way.work import STREAM, Work
 from fishweir.pipeline.offsets import heads
 
-FISHWEIR = "Fishweir"
+FISHWEIR, FROM_TABLES = "Fishweir", "Fishweir, from Arrow tables"
 WARM = 5
 """Number of micro-batches that are not measured."""
 IDLE, LOOK, PATIENCE = 0.1, 1.0, 300.0

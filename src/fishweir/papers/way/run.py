@@ -93,7 +93,8 @@ def tabulated(title: str, rows: Sequence[dict[str, Any]]) -> Table:
     for name in rows[0]:
         if name not in common:
             is_text = isinstance(rows[0][name], str)
-            table.add_column(_spaced(name), no_wrap=not is_text, justify="left" if is_text else "right")
+            header = _spaced(name) if is_text else name.replace("_", "\n")  # narrow, so that texts have room
+            table.add_column(header, no_wrap=not is_text, justify="left" if is_text else "right")
     for row in rows:
         table.add_row(*(shown(value) for name, value in row.items() if name not in common))
     return table
