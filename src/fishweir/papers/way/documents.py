@@ -42,7 +42,7 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Figure:
-    """Microseconds per document. `workers_share` is the share of Python workers in the processor time."""
+    """Microseconds per document."""
 
     work: str
     queries: int
@@ -53,6 +53,10 @@ class Figure:
     matches: float | None
     """Number of queries that a document satisfies; None if no peer counted."""
     workers_share: float | None = None
+    """The share of Python workers in the processor time: they read, match, join and write."""
+    conversion_share: float | None = None
+    """The share of converting documents to columns when they are published; None if it was not measured. For XML, most
+    of this work is done by the workers."""
 
     def point(self) -> tuple[str, float, float | None]:
         return f"{self.work}, {self.documents} documents, {self.contestant}", self.queries, self.matches
@@ -148,9 +152,15 @@ def figure(
     """The figure for a micro-batch of `size` documents, of which the contestant has taken `taken`; all by default."""
     each = (taken or size) * 1e-6
     processor, wall = (statistics.median(getattr(one, name) for one in spent) for name in ("processor", "wall"))
-    share = statistics.median(one.workers / one.processor if one.processor else 0.0 for one in spent)
-    shown = round(share, 3) if who in (FISHWEIR, FROM_TABLES) else None
-    return Figure(work.name, queries, size, who, processor / each, wall / each, matches, shown)
+    shares: list[float | None] = [None, None]
+    if who in (FISHWEIR, FROM_TABLES):
+        shares = [_share(spent, "workers"), _share(spent, "conversion") or None]
+    return Figure(work.name, queries, size, who, processor / each, wall / each, matches, *shares)
+
+
+def _share(spent: Sequence[Spent], part: str) -> float:
+    """The median share of a part in the processor time."""
+    return round(statistics.median(getattr(one, part) / one.processor if one.processor else 0.0 for one in spent), 3)
 
 
 def targets(figures: Sequence[Figure]) -> list[Target]:
@@ -164,8 +174,9 @@ def targets(figures: Sequence[Figure]) -> list[Target]:
                     ratio = peer.processor_us / own.processor_us
                     goals.append(Target(f"{where}: ahead of {peer.contestant}", f"{ratio:.2f} times", ratio > 1))
         if own.documents == 20_000 and own.workers_share is not None:
-            measured = f"{100 * own.workers_share:.0f}%"
-            goals.append(Target(f"{where}: workers' share above 60%", measured, own.workers_share > 0.6))
+            share = own.workers_share + (own.conversion_share or 0.0)
+            whose = "share of workers and conversion" if own.conversion_share else "workers' share"
+            goals.append(Target(f"{where}: {whose} above 60%", f"{100 * share:.0f}%", share > 0.6))
     return goals
 
 

@@ -8,14 +8,17 @@ repeated with Arrow tables, which need no conversion.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from fishweir.engine.publishing import Publication
 from fishweir.engine.weir import Weir
+from fishweir.intake.sources.push import documents_batch
 from fishweir.papers.way.documents import Figure, draw, figure, targets
 from fishweir.papers.way.join_work import JOIN_WORKS, Answer, Found, JoinWork
 from fishweir.papers.way.part import FISHWEIR, FROM_TABLES, Measured, Part, Setting, home_folder, settle, wait_for
@@ -94,12 +97,20 @@ class Turns:
         watch = Stopwatch()
         self.weir.publish_together(published)
         wait_for(self.weir, self.time)
-        spent, found = [watch.spent()], []
+        spent, found = [replace(watch.spent(), conversion=self._converting(published))], []
         for answer in self.peers:
             watch = Stopwatch()
             found.append(answer(arrivals))
             spent.append(watch.spent())
         return spent, found
+
+    def _converting(self, published: Sequence[Publication]) -> float:
+        """The processor seconds of converting published documents to columns once more."""
+        streams = self.weir.catalog.streams()
+        began = time.thread_time()
+        for stream, documents, times in published:
+            documents_batch(streams[stream][1], documents, times)
+        return time.thread_time() - began
 
 
 def check(weir: Weir, work: JoinWork, wanted: pa.Table) -> None:

@@ -17,12 +17,14 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Spent:
-    """Processor seconds and wall seconds; the processor seconds of Python workers and of the JVM."""
+    """Processor seconds and wall seconds; the processor seconds of Python workers, of the JVM, and of converting
+    documents when they are published."""
 
     processor: float
     wall: float
     workers: float = 0.0
     java: float = 0.0
+    conversion: float = 0.0
 
 
 class Stopwatch:

@@ -88,7 +88,8 @@ def show(part: Part, measured: Measured, console: Console) -> None:
 def tabulated(title: str, rows: Sequence[dict[str, Any]]) -> Table:
     """A table of figures. What is the same in all rows is in the caption, so that the columns fit into a terminal."""
     common = {name for name in rows[0] if len(rows) > 1 and len({row[name] for row in rows}) == 1}
-    caption = ", ".join(f"{_spaced(name)}: {shown(rows[0][name])}" for name in rows[0] if name in common)
+    told = [name for name in rows[0] if name in common and rows[0][name] is not None]
+    caption = ", ".join(f"{_spaced(name)}: {shown(rows[0][name])}" for name in told)
     table = Table(title=title, caption=caption or None)
     for name in rows[0]:
         if name not in common:
