@@ -66,6 +66,16 @@ class Administration(ABC):
             registration.drop_many(given)
         return len(given)
 
+    def _expire(self) -> int:
+        """Drops expired queries, and activates those whose start has come. Returns the version of the catalog."""
+        now, version = self.clock(), self.catalog.version()
+        if now < self.catalog.next_due(version) or not (self.catalog.expired(now) or self.catalog.has_due_start(now)):
+            return version
+        with self._registration() as registration:
+            registration.expire(now)
+            registration.change.start_due(now)
+        return self.catalog.version()
+
     def action(self, name: str, function: Callable[[Result], Any]) -> None:
         """Registers a Python function as an action: `do NAME` calls it with each result."""
         self.outputs.register_callable(name, function)

@@ -389,13 +389,3 @@ class Weir(Administration, Publishing, OnSpark):
     def _make_streams(self) -> None:
         for id, stream in self.catalog.streams().values():
             self.home.add_stream(id, stream)
-
-    def _expire(self) -> int:
-        """Drops expired queries, and activates those whose start has come. Returns the version of the catalog."""
-        now, version = self.clock(), self.catalog.version()
-        if now < self.catalog.next_due(version) or not (self.catalog.expired(now) or self.catalog.has_due_start(now)):
-            return version
-        with self._registration() as registration:
-            registration.expire(now)
-            registration.change.start_due(now)
-        return self.catalog.version()
