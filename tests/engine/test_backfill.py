@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from fishweir import testing
 from fishweir.engine import backfill_run
+from fishweir.engine.backfill_run import JobSnapshot
 from fishweir.engine.weir import Weir
 
 
@@ -122,3 +124,16 @@ def test_backfill_while_the_job_runs(spark_weir: Weir) -> None:
     spark_weir.publish("R", [{"x": 10}])
     spark_weir.run(until_idle=True)
     assert sorted(values(spark_weir, "late")) == [6, 7, 8, 9, 10]
+
+
+def test_a_run_knows_streams_that_are_newer_than_the_last_micro_batch(tmp_path: Path) -> None:
+    """Otherwise, their watermarks would be those of ordinary streams."""
+    with testing.open(tmp_path / "home") as weir:
+        weir.execute("create stream R (x int); create query q as select x from R")
+        runner = weir._new_runner(threading.Event(), weir._new_rebuilder())
+        weir.publish("R", [{"x": 1}])
+        assert runner.job.step()
+        weir.execute("create query P as select x from R publish P start '1970-01-01'")
+        published, _ = weir.catalog.streams()["P"]
+        for with_plan in (False, True):
+            assert published in JobSnapshot.of(runner.batches, weir.catalog.version(), with_plan).published

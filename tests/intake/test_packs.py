@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 import errno
-import itertools
-import multiprocessing
 import os
-import random
-import shutil
-import signal
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,36 +11,15 @@ from typing import Any
 import pytest
 
 from fishweir.errors import CannotWrite, HomeError
-from fishweir.intake import StreamLog, appending, documents_batch, healing
+from fishweir.intake import StreamLog, appending
 from fishweir.intake.packs import ALIGNED, packed_from
-from fishweir.intake.segment_list import LIST, locked, rebuilt_list
-from tests.intake.support import stream
-
-XML = stream()
-
-
-def append(log: StreamLog, *texts: str, cursor: dict[str, int] | None = None) -> range:
-    return log.append(documents_batch(log.stream, list(texts), None, None, 5.0), cursor)
-
-
-def bodies(log: StreamLog) -> list[str]:
-    """All entries, read at once and one by one."""
-    found = [body for _, batch in log.read(0, log.head()) for body in batch.column("body").to_pylist()]
-    assert found == [log.entry(number).body for number in range(1, log.head() + 1)]
-    return [body.decode() for body in found]
-
-
-def files(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if path.name != LIST)
+from fishweir.intake.segment_list import LIST, rebuilt_list
+from tests.intake.logs import XML, append, bodies, files, three_files, two_segments
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> StreamLog:
-    """Two segments in a pack."""
-    found = StreamLog(tmp_path, XML)
-    append(found, "a", "b")
-    append(found, "c", cursor={"n": 1})
-    return found
+    return two_segments(tmp_path)
 
 
 def test_small_segments_share_a_file(log: StreamLog, tmp_path: Path) -> None:
@@ -196,13 +168,9 @@ def test_a_missing_pack(log: StreamLog, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["pack", "arrow"])
-def test_a_damaged_file_before_others(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_file_before_others(tmp_path: Path, suffix: str) -> None:
     """Without the list, the numbers of its entries are unknown: nothing is appended, and nothing set aside."""
-    with monkeypatch.context() as patch:
-        patch.setattr(appending, "LARGEST_SEGMENT" if suffix == "arrow" else "LARGEST_PACK", 0)
-        log = StreamLog(tmp_path, XML)
-        for text in "abc":
-            append(log, text)
+    three_files(tmp_path, suffix)
     (tmp_path / LIST).unlink()
     os.truncate(tmp_path / f"000000000000002.{suffix}", 100)
     with pytest.raises(HomeError, match=rf"000000000000002\.{suffix} is damaged, and lines of its list are missing"):
@@ -210,17 +178,11 @@ def test_a_damaged_file_before_others(tmp_path: Path, suffix: str, monkeypatch: 
     assert files(tmp_path) == [f"00000000000000{number}.{suffix}" for number in (1, 2, 3)]
 
 
-@pytest.mark.parametrize("lines", [0, 1])
+@pytest.mark.parametrize("listed", [(), (1,)])
 @pytest.mark.parametrize("suffix", ["pack", "arrow"])
-def test_a_missing_file_before_others(tmp_path: Path, suffix: str, lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_file_before_others(tmp_path: Path, suffix: str, listed: tuple[int, ...]) -> None:
     """Without its line, its numbers are not used again, since results may refer to them and other files follow."""
-    with monkeypatch.context() as patch:
-        patch.setattr(appending, "LARGEST_SEGMENT" if suffix == "arrow" else "LARGEST_PACK", 0)
-        log = StreamLog(tmp_path, XML)
-        for text in "abc":
-            append(log, text)
-    whole = (tmp_path / LIST).read_bytes().splitlines(keepends=True)
-    (tmp_path / LIST).write_bytes(b"".join(whole[:lines]))
+    three_files(tmp_path, suffix, listed)
     (tmp_path / f"000000000000002.{suffix}").unlink()
     for _ in range(2):
         with pytest.raises(HomeError, match="has no segment that begins with entry 2, and lines of its list"):
@@ -231,13 +193,9 @@ def test_a_missing_file_before_others(tmp_path: Path, suffix: str, lines: int, m
     assert [again.entry(number).body for number in (1, 3, 4)] == [b"a", b"c", b"d"]
 
 
-def test_the_first_file_and_its_line_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_file_and_its_line_are_missing(tmp_path: Path) -> None:
     """Nothing is in front of the gap, but what is behind it is not taken for what is missing."""
-    monkeypatch.setattr(appending, "LARGEST_PACK", 0)
-    log = StreamLog(tmp_path, XML)
-    for text in "abc":
-        append(log, text)
-    (tmp_path / LIST).write_bytes(b"".join((tmp_path / LIST).read_bytes().splitlines(keepends=True)[1:]))
+    three_files(tmp_path, "pack", (2, 3))
     (tmp_path / "000000000000001.pack").unlink()
     again = StreamLog(tmp_path, XML)
     for after, upto in ((0, 1), (0, 3)):
@@ -249,78 +207,15 @@ def test_the_first_file_and_its_line_are_missing(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("suffix", ["pack", "arrow"])
-def test_a_missing_line_and_a_damaged_file(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_line_and_a_damaged_file(tmp_path: Path, suffix: str) -> None:
     """Only the readers of its entries get an error."""
-    with monkeypatch.context() as patch:
-        patch.setattr(appending, "LARGEST_SEGMENT" if suffix == "arrow" else "LARGEST_PACK", 0)
-        log = StreamLog(tmp_path, XML)
-        for text in "abc":
-            append(log, text)
-    lines = (tmp_path / LIST).read_bytes().splitlines(keepends=True)
-    (tmp_path / LIST).write_bytes(lines[0] + lines[2])
+    three_files(tmp_path, suffix, (1, 3))
     os.truncate(tmp_path / f"000000000000002.{suffix}", 100)
     again = StreamLog(tmp_path, XML)
     assert append(again, "d") == range(4, 5)
     assert [again.entry(number).body for number in (1, 3, 4)] == [b"a", b"c", b"d"]
     with pytest.raises(HomeError, match="has no segment that begins with entry 2"):
         again.entry(2)
-
-
-@pytest.mark.parametrize("own_files", [False, True])
-def test_opened_while_another_process_appends(tmp_path: Path, own_files: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments without a line are not known yet, and listed before anything is appended."""
-    monkeypatch.setattr(appending, "LARGEST_PACK", 3_000)
-    monkeypatch.setattr(healing, "PATIENCE", 0.0)
-    log = StreamLog(tmp_path / "log", XML)
-    for number in range(12):
-        with monkeypatch.context() as patch:
-            if own_files and number % 5 == 0:
-                patch.setattr(appending, "LARGEST_SEGMENT", 0)
-            append(log, str(number))
-    for left in range(12):
-        folder = tmp_path / str(left)
-        shutil.copytree(tmp_path / "log", folder)
-        lines = (folder / LIST).read_bytes().splitlines(keepends=True)
-        (folder / LIST).write_bytes(b"".join(lines[:left]))
-        with locked(str(folder)):
-            again = StreamLog(folder, XML)
-        assert again.head() == left
-        assert append(again, "12") == range(13, 14)
-        assert bodies(again) == bodies(StreamLog(folder, XML)) == [str(number) for number in range(13)]
-        assert len((folder / LIST).read_bytes().splitlines()) == 13
-
-
-def test_opened_while_another_process_heals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log is not opened with a part of what was acknowledged, however long it takes to list it."""
-    log = StreamLog(tmp_path, XML)
-    for number in range(9):
-        append(log, str(number))
-    lines = (tmp_path / LIST).read_bytes().splitlines(keepends=True)
-    os.truncate(tmp_path / LIST, 0)
-    clock = itertools.count()
-    with locked(str(tmp_path)) as list_file:
-        monkeypatch.setattr(healing.time, "monotonic", lambda: next(clock))
-        monkeypatch.setattr(healing.time, "sleep", lambda _: os.write(list_file, lines.pop(0)))
-        assert StreamLog(tmp_path, XML).head() == 9
-
-
-def test_a_thread_looks_while_another_appends(log: StreamLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It reads the line before the writer takes note of it."""
-    real = os.write
-
-    def write(handle: int, line: bytes) -> int:
-        written = real(handle, line)
-        thread = threading.Thread(target=log.head)
-        thread.start()
-        thread.join()
-        return written
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", write)
-        append(log, "d")
-    append(log, "e")
-    assert log.segments.firsts == [1, 3, 4, 5]
-    assert bodies(log) == ["a", "b", "c", "d", "e"]
 
 
 @pytest.mark.parametrize("limit", ["LARGEST_SEGMENT", "LARGEST_PACK"])
@@ -377,102 +272,3 @@ def test_damaged_segments_of_a_pack_before_others(log: StreamLog, tmp_path: Path
     with pytest.raises(HomeError, match=r"000000000000001\.pack is damaged, and lines of its list are missing"):
         append(StreamLog(tmp_path, XML), "e")
     assert pack.read_bytes() == bytes(content)
-
-
-def test_a_list_that_is_replaced_while_a_writer_waits(log: StreamLog, tmp_path: Path) -> None:
-    """The writer then waits for the lock of the new list."""
-    with locked(str(tmp_path)):
-        writer = threading.Thread(target=append, args=(StreamLog(tmp_path, XML), "d"))
-        writer.start()
-        shutil.copy(tmp_path / LIST, tmp_path / "new")
-        (tmp_path / "new").replace(tmp_path / LIST)
-        inner = locked(str(tmp_path))
-        inner.__enter__()
-    writer.join(0.2)
-    assert writer.is_alive()
-    assert bodies(log) == ["a", "b", "c"]
-    inner.__exit__(None, None, None)
-    writer.join()
-    assert bodies(log) == ["a", "b", "c", "d"]
-
-
-def test_a_process_forked_in_the_meantime_does_not_keep_the_lock(log: StreamLog, tmp_path: Path) -> None:
-    with locked(str(tmp_path)):
-        inherited = os.dup(next(handle for handle in map(int, os.listdir("/proc/self/fd")) if is_list(handle)))
-    assert append(log, "d") == range(4, 5)
-    os.close(inherited)
-
-
-def test_a_process_forked_by_one_that_is_killed_does_not_keep_the_lock(log: StreamLog, tmp_path: Path) -> None:
-    (ready, is_ready), (ended, end) = os.pipe(), os.pipe()
-    holder = os.fork()
-    if not holder:
-        os.close(end)
-        inside = threading.Event()
-        threading.Thread(target=hold, args=(tmp_path, inside), daemon=True).start()
-        inside.wait()
-        if os.fork():
-            threading.Event().wait()
-        os.write(is_ready, b".")
-        os.read(ended, 1)
-        os._exit(0)
-    os.read(ready, 1)
-    os.kill(holder, signal.SIGKILL)
-    os.waitpid(holder, 0)
-    with locked(str(tmp_path), wait=False):
-        for handle in (ready, is_ready, ended, end):
-            os.close(handle)
-
-
-def hold(folder: Path, inside: threading.Event) -> None:
-    with locked(str(folder)):
-        inside.set()
-        threading.Event().wait()
-
-
-def is_list(handle: int) -> bool:
-    try:
-        return os.readlink(f"/proc/self/fd/{handle}").endswith(LIST)
-    except OSError:
-        return False
-
-
-def write_until_killed(folder: Path, name: str, done: str) -> None:
-    """Appends texts, some of them large, and notes each one when the log has accepted it."""
-    log, rng = StreamLog(folder, XML), random.Random(name)
-    appending.LARGEST_SEGMENT, appending.LARGEST_PACK = 20_000, 60_000
-    with open(done, "a", buffering=1) as noted:
-        for number in range(1_000_000):
-            text = f"{name} {number} {'x' * rng.choice((1, 500, 5_000, 30_000))}"
-            append(log, text)
-            noted.write(f"{name} {number}\n")
-
-
-def test_writers_that_are_killed(tmp_path: Path) -> None:
-    """Two writers at a time are killed at any moment. What the log has accepted is in it once, in order; each writer
-    has at most one more text in it."""
-    context, rng = multiprocessing.get_context("spawn"), random.Random(5)
-    folder, done = tmp_path / "log", tmp_path / "done"
-    for round in range(3):
-        writers = [
-            context.Process(target=write_until_killed, args=(folder, f"{round}{side}", str(done))) for side in "ab"
-        ]
-        for writer in writers:
-            writer.start()
-        known, ends = done.stat().st_size if done.exists() else 0, time.monotonic() + 600
-        while (not done.exists() or done.stat().st_size < known + 500) and time.monotonic() < ends:
-            time.sleep(0.01)
-        for writer in writers:
-            time.sleep(rng.random() / 100)
-            assert writer.pid is not None
-            os.kill(writer.pid, signal.SIGKILL)
-            writer.join()
-    found = [" ".join(text.split(" ")[:2]) for text in bodies(StreamLog(folder, XML))]
-    accepted = done.read_text().splitlines()
-    assert len(accepted) > 100
-    for name in [f"{round}{side}" for round in range(3) for side in "ab"]:
-        own = [text for text in found if text.startswith(f"{name} ")]
-        noted = [text for text in accepted if text.startswith(f"{name} ")]
-        assert own == [f"{name} {number}" for number in range(len(own))]
-        assert own[: len(noted)] == noted
-        assert len(own) <= len(noted) + 1

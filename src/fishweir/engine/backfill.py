@@ -114,7 +114,7 @@ class Backfills:
         self._batches = batches
 
     def _start(self, run: BackfillRun, batches: MicroBatches) -> bool:
-        job = JobSnapshot.of(batches, run.must_load)
+        job = JobSnapshot.of(batches, self._version, run.must_load)
         if not self.in_thread or (run.follows and run.needs_no_past and run.left(job.offsets) <= HANDOVER_ENTRIES):
             self._commit(run, run.step(job), batches)
             return True

@@ -54,10 +54,13 @@ class JobSnapshot:
     segments: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, batches: MicroBatches, with_plan: bool = False) -> JobSnapshot:
-        offsets, troubled = dict(batches.offsets), dict(batches.troubled)
-        segments = batches.newest(batches.statistics).segments if with_plan else ()
-        return cls(offsets, batches.published(batches.last.version), batches.last, troubled, batches.clock(), segments)
+    def of(cls, batches: MicroBatches, version: int, with_plan: bool = False) -> JobSnapshot:
+        """The catalog may have a newer version than the last micro-batch."""
+        offsets, troubled, segments = dict(batches.offsets), dict(batches.troubled), tuple[str, ...]()
+        if with_plan:
+            plan = batches.newest(batches.statistics)
+            version, segments = plan.version, plan.segments
+        return cls(offsets, batches.published(version), batches.last, troubled, batches.clock(), segments)
 
 
 @dataclass
