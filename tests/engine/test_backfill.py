@@ -133,7 +133,7 @@ def test_a_run_knows_streams_that_are_newer_than_the_last_micro_batch(tmp_path: 
         runner = weir._new_runner(threading.Event(), weir._new_rebuilder())
         weir.publish("R", [{"x": 1}])
         assert runner.job.step()
-        weir.execute("create query P as select x from R publish P start '1970-01-01'")
+        weir.execute("create query P as select x from R publish P; create query Pr as select x from P")
         published, _ = weir.catalog.streams()["P"]
         for with_plan in (False, True):
             assert published in JobSnapshot.of(runner.batches, weir.catalog.version(), with_plan).published
