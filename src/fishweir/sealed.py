@@ -164,8 +164,12 @@ def read_verified(path: Path, seal: str) -> bytes:
     return content
 
 
+def length_of(seal: str) -> int:
+    return int(seal.partition(":")[0])
+
+
 def _check_length(path: Path, seal: str, size: int) -> None:
-    check_size(path, int(seal.partition(":")[0]), size)
+    check_size(path, length_of(seal), size)
 
 
 def check_size(path: Path, length: int, size: int) -> None:

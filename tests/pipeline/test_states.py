@@ -35,9 +35,9 @@ def test_some_are_kept(tmp_path: Path) -> None:
     one, two, other = tmp_path / "a" / "1.state", tmp_path / "a" / "2.state", tmp_path / "b" / "1.state"
     for path in (one, two, other):
         write_states(path, {})
-    before = {path: sealed_states(path, from_disk=True)[0] for path in (one, two, other)}
+    before = {path: sealed_states(path)[0] for path in (one, two, other)}
     forget_states(tmp_path / "a", but={"2.state"})
-    assert {path: sealed_states(path, from_disk=True)[0] is before[path] for path in before} == {
+    assert {path: sealed_states(path)[0] is before[path] for path in before} == {
         one: False,
         two: True,
         other: True,

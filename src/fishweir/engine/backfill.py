@@ -21,22 +21,20 @@ import secrets
 import shutil
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fishweir.algebra.nodes import Shape, SideWindow, Source, sources_of
 from fishweir.catalog.catalog import Catalog, Query
 from fishweir.engine.backfill_run import BackfillEventTime, BackfillRun, JobSnapshot
 from fishweir.engine.handover import can_be_handed_over
-from fishweir.evaluate.arrays import arrays_seal
 from fishweir.evaluate.plan.segments import build_groups, planned_segment, write_segment
 from fishweir.pipeline.background_work import BackfillResult
 from fishweir.pipeline.batch import MicroBatches
 from fishweir.pipeline.commits import ResultsTable
 from fishweir.pipeline.home import Home, open_log
 from fishweir.pipeline.offsets import Offsets
-from fishweir.pipeline.retained import StateFile, state_file
-from fishweir.pipeline.states import SUFFIX
+from fishweir.pipeline.states import SUFFIX, StateFile
 from fishweir.pipeline.summary import Summary
 
 logger = logging.getLogger("fishweir.past")
@@ -157,11 +155,12 @@ class Backfills:
 
     def _move_state(self, run: BackfillRun, batch: int) -> list[StateFile]:
         """Moves the state that the job gets to the job's folder."""
-        names = [f"past-{batch:09d}-{place:06d}{SUFFIX}" for place, _ in enumerate(run.loaded or ())]
+        moved: list[StateFile] = []
         self.home.state.mkdir(exist_ok=True)
-        for path, name in zip(run.loaded or (), names, strict=True):
-            path.rename(self.home.state / name)
-        return [state_file(self.home.state, name, arrays_seal(self.home.state / name)) for name in names]
+        for place, file in enumerate(run.loaded or ()):
+            moved.append(replace(file, name=f"past-{batch:09d}-{place:06d}{SUFFIX}"))
+            (run.folder / "loaded" / file.name).rename(self.home.state / moved[-1].name)
+        return moved
 
     # Which queries
 

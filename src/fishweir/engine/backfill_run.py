@@ -23,7 +23,8 @@ from fishweir.pipeline.home import Home
 from fishweir.pipeline.lateness import Lateness
 from fishweir.pipeline.offsets import Offsets, first_arrived, slices_between
 from fishweir.pipeline.probe import ProbeTask
-from fishweir.pipeline.retained import Retained, StateFile, state_file
+from fishweir.pipeline.retained import Retained
+from fishweir.pipeline.states import SealedNames, StateFile, sealed_names
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.worker import MatchTask
 from fishweir.records import dataclass
@@ -86,7 +87,7 @@ class BackfillRun:
     time: BackfillEventTime
     is_endless: bool = False
     """Whether windows never end, so that the state of the past is handed over to the job."""
-    loaded: list[Path] | None = None
+    loaded: list[StateFile] | None = None
     """That state, once it is ready."""
     at: Offsets = field(default_factory=dict)
     watermarks: Mapping[int, float] = field(default_factory=dict)
@@ -145,12 +146,11 @@ class BackfillRun:
         watched = self.time.watched(plan, job.published)
         summary = self._matched(end, watched)
         if summary.states and not repeats:
-            summary.add(self._probe(tuple(sorted(summary.states)))(0))
+            summary.add(self._probe(sealed_names(summary.state_files))(0))
         self.time.add(summary.lateness)
         from_before = self._is_behind(self.live)
         self.at = end
-        new = [state_file(self.state, name, seal) for name, seal in sorted(summary.states.items())]
-        self._retain(new, from_before, watched, job)
+        self._retain(summary.state_files, from_before, watched, job)
         rows = {name: seal for name, seal in summary.files.items() if name.startswith(("match", "probe"))}
         return Summary() if repeats else replace(summary, files=rows, states={})
 
@@ -170,8 +170,8 @@ class BackfillRun:
         )
         return task(0, slices_between(self.at, end))
 
-    def _probe(self, new: tuple[str, ...]) -> ProbeTask:
-        old = tuple(file.name for file in (*self._before, *self._since))
+    def _probe(self, new: SealedNames) -> ProbeTask:
+        old = sealed_names((*self._before, *self._since))
         return ProbeTask(
             self.home.plan, (self.segment,), self.state, new, old, self.rows, self.sets, parts=1, batch=self._steps
         )

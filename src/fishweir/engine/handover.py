@@ -22,7 +22,7 @@ from fishweir.evaluate.plan.plan import cached_plan
 from fishweir.pipeline.commits import handover_tag
 from fishweir.pipeline.home import Home
 from fishweir.pipeline.offsets import Offsets, first_arrived, slices_between
-from fishweir.pipeline.states import SUFFIX, cached_states, write_states
+from fishweir.pipeline.states import SUFFIX, StateFile, cached_states, write_states
 from fishweir.pipeline.worker import MatchTask
 
 ENTRIES = 20_000
@@ -41,7 +41,7 @@ def can_be_handed_over(query: Query, streams: Iterable[StreamDefinition]) -> boo
 
 def load(
     home: Home, sets: Path, segments: Sequence[str], queries: Sequence[int], begin: Offsets, live: Offsets, folder: Path
-) -> list[Path] | None:
+) -> list[StateFile] | None:
     """Writes the state of the entries between two offsets to a folder, as the job with this plan would keep it. None if
     the plan does not have all of the queries.
     """
@@ -50,7 +50,7 @@ def load(
     stages = _stages(home, own, queries)
     if not any(stage.evaluates(queries) for stage in stages.values()):
         return None
-    found: list[Path] = []
+    found: list[StateFile] = []
     at, step = dict(begin), 0
     while at != live:
         step += 1
@@ -62,8 +62,7 @@ def load(
             states = cached_states(folder / name)
             kept = {kind: stage.merged([states[kind]]) for kind, stage in stages.items() if kind in states}
             if kept:
-                found.append(folder / f"kept-{step:06d}{SUFFIX}")
-                write_states(found[-1], kept)
+                found.append(write_states(folder / f"kept-{step:06d}{SUFFIX}", kept))
         at = end
     return found
 

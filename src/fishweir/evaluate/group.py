@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from fishweir.algebra.nodes import Constant, Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.matches import NO_SIDES, Matches, SideMatches, all_sides
+from fishweir.evaluate.outline import Outline
 from fishweir.evaluate.query_rows import PathRow, QueryRow
 from fishweir.evaluate.results import ResultRows
 from fishweir.evaluate.statistics import Statistics
@@ -187,6 +188,10 @@ class State(Protocol):
     def newest(self) -> float:
         """The time of the newest document."""
 
+    @property
+    def outline(self) -> Outline | None:
+        """None if more than the times of its documents decides whether it is needed."""
+
     def arrays(self) -> dict[str, Any]: ...
 
 
@@ -206,8 +211,8 @@ class Needed(Protocol):
     def used(self) -> Mapping[int, float]:
         """By stream, the watermark used for the decision. Older documents that arrive later may miss results."""
 
-    def share(self, state: State) -> float:
-        """The fraction of a state that is needed, from 0 to 1."""
+    def share(self, state: State | Outline) -> float:
+        """The fraction of a state that is needed, from 0 to 1. An estimate for an outline, but 0 and 1 are exact."""
 
 
 class Stage:
@@ -217,6 +222,8 @@ class Stage:
     """Whether results depend on arrival order, so that documents that arrived together are evaluated together."""
     states_at_once: int = 1
     """The number of states that a probe reads about as fast as one. States are merged only if there are more."""
+    takes_outlines: bool = False
+    """Whether `needed` accepts outlines instead of states."""
 
     def matches(
         self, sources: Sequence[Source], witnesses: Mapping[Path, PathTable]
@@ -254,7 +261,7 @@ class Stage:
         A stage whose later results depend on these results also yields a state that records them."""
         return iter(())
 
-    def needed(self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int]) -> Needed:
+    def needed(self, states: Sequence[State | Outline], watermarks: Watermarks, dropped: Collection[int]) -> Needed:
         """The state that later documents may still join with, if they are not older than the watermarks of their
         streams. `dropped` are queries that no longer exist."""
         raise TypeError(f"{type(self).__name__} keeps no state")

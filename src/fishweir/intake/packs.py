@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import xxhash
 
-from fishweir.sealed import SMALL, damaged, digest, reading
+from fishweir.sealed import SMALL, damaged, digest, length_of, reading
 
 SUFFIX = ".pack"
 MAGIC = b"fishweir"
@@ -45,10 +45,6 @@ class Packed(NamedTuple):
     def end(self) -> int:
         """The position after the segment, where the next one begins."""
         return self.offset + ALIGNED + _aligned(length_of(self.seal))
-
-
-def length_of(seal: str) -> int:
-    return int(seal.partition(":")[0])
 
 
 def pack_path(folder: str, first: int) -> str:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from fishweir.intake.packs import length_of, read_packed
+from fishweir.intake.packs import read_packed
 from fishweir.intake.schema import nulls
 from fishweir.intake.segment_list import Listed
-from fishweir.sealed import SMALL, read_verified, reading, verify
+from fishweir.sealed import SMALL, length_of, read_verified, reading, verify
 
 if TYPE_CHECKING:
     from fishweir.intake.log import StreamLog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from fishweir.pipeline.retained import StateFile
+from fishweir.pipeline.states import StateFile
 from fishweir.pipeline.summary import Summary
 from fishweir.records import dataclass
 

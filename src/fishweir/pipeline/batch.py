@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fishweir.algebra.nodes import Source, StreamDefinition
+from fishweir.evaluate.arrays import PREFIX
 from fishweir.evaluate.plan.plan import Plan, cached_plan
 from fishweir.evaluate.statistics import PathStatistics, Statistics, statistics_from_json
 from fishweir.evaluate.watermarks import Watermarks
@@ -30,14 +31,16 @@ from fishweir.pipeline.lateness import LEVELS
 from fishweir.pipeline.offsets import LogSlice, check_logs, heads, next_offsets, slices_between, spread, waiting_in
 from fishweir.pipeline.parts import Parts
 from fishweir.pipeline.probe import ProbeTask
-from fishweir.pipeline.retained import Retained, StateFile, listed_states, remove_others, state_file
+from fishweir.pipeline.retained import Retained, remove_others
 from fishweir.pipeline.settings import DOCUMENTS_PER_BATCH, STATE_LIMIT
 from fishweir.pipeline.shed import Shedder
 from fishweir.pipeline.stages import Counting, Executor, InlineExecutor, run_stages
+from fishweir.pipeline.states import StateFile, sealed_names
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.walk_counters import add_walk_counters, save_walk_counters
 from fishweir.pipeline.worker import MatchTask
 from fishweir.records import dataclass
+from fishweir.sealed import verify
 
 logger = logging.getLogger("fishweir.time")
 
@@ -100,6 +103,7 @@ class MicroBatches:
         self.statistics = load_statistics(home)
         self.walked: dict[str, StreamCounters] = {}
         self.offsets, self.last = table.offsets(), table.newest()
+        self.states = [StateFile(**file) for file in self.last.states]
         check_logs(home, self.offsets)
         self.queries, self.parts, self.counting = 0, Parts(), Counting()
         self.shedder: Shedder | None = None
@@ -166,7 +170,7 @@ class MicroBatches:
             plan.segments,
             self.home.state,
             (),
-            tuple(file["name"] for file in self.last.states),
+            sealed_names(self.states),
             folder,
             self.table.sets,
             1,
@@ -204,8 +208,8 @@ class MicroBatches:
         self.table.commit(commit)
         if self.shedder:
             self.shedder.took(summary.documents, sum(summary.shed.values()), commit.seconds, summary.matches)
-        before, self.last = self.last, commit
-        remove_others(self.home.state, [*states, *(StateFile(**file) for file in before.states)])
+        remove_others(self.home.state, [*states, *self.states])
+        self.last, self.states = commit, states
         self.offsets |= summary.offsets
         self.on_commit()
 
@@ -222,7 +226,8 @@ class MicroBatches:
         which = {"past": list(past.queries), "is_over": past.is_over, "version": max(self.last.version, past.version)}
         found: dict[str, Any] = {"files": summary.files, "fired": summary.fired}
         if past.states:
-            found |= {"states": [*self.last.states, *(file.to_json() for file in past.states)], "handed_over": True}
+            self.states = [*self.states, *past.states]
+            found |= {"states": [file.to_json() for file in self.states], "handed_over": True}
         self.last = self._without_documents(summary.matches, **found, **which, **marks)
         self.table.commit(self.last)
         self.on_commit()
@@ -289,7 +294,8 @@ class MicroBatches:
     def _check_written(self, summary: Summary, folder: Path) -> None:
         """Raises an error if the driver does not see the files that the tasks wrote."""
         check_written(folder, summary.files, summary.hosts)
-        check_written(self.home.state, summary.states, summary.hosts, partial(listed_states, from_disk=True))
+        states = {name: file.seal for name, file in summary.states.items()}
+        check_written(self.home.state, states, summary.hosts, partial(verify, start=PREFIX))
 
     def _retain(
         self,
@@ -305,10 +311,7 @@ class MicroBatches:
         """
         before = self.last
         offsets, now = {**self.offsets, **summary.offsets}, self.clock()
-        files = [
-            *(StateFile(**file) for file in before.states),
-            *(state_file(self.home.state, *written) for written in sorted(summary.states.items())),
-        ]
+        files = [*self.states, *summary.state_files]
         states = Retained(self.home.state, stages.stages, files, plan.dead)
         level = max(0, before.level - 1) if states.bytes < self.state_limit / 2 else before.level
         while True:

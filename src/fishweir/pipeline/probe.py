@@ -13,7 +13,7 @@ from pathlib import Path
 from fishweir.evaluate.group import State
 from fishweir.evaluate.plan.plan import cached_plan
 from fishweir.evaluate.results import ResultRows
-from fishweir.pipeline.states import SUFFIX, cached_states, forget_states, write_states
+from fishweir.pipeline.states import SUFFIX, SealedNames, forget_states, listed_states, sealed_names, write_states
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.writer import ResultWriter
 from fishweir.records import dataclass
@@ -22,14 +22,14 @@ from fishweir.records import dataclass
 @dataclass(frozen=True)
 class ProbeTask:
     """The second stage, which runs if some query joins documents: it joins those of a micro-batch with the retained
-    ones. `new` are the files of the micro-batch, `old` the files retained before it.
+    ones. `new` are the files of the micro-batch, `old` the files retained before it, each with its seal.
     """
 
     plan: Path
     segments: tuple[str, ...]
     state: Path
-    new: tuple[str, ...]
-    old: tuple[str, ...]
+    new: SealedNames
+    old: SealedNames
     folder: Path
     sets: Path
     parts: int
@@ -40,13 +40,13 @@ class ProbeTask:
         both = Summary()
         both.add(match())
         if both.states:
-            both.add(replace(self, new=tuple(sorted(both.states)))(0))
+            both.add(replace(self, new=sealed_names(both.state_files))(0))
         return both
 
     def __call__(self, part: int) -> Summary:
-        forget_states(self.state, but={*self.new, *self.old})
+        forget_states(self.state, but={name for name, _ in (*self.new, *self.old)})
         plan = cached_plan(self.plan, self.segments)
-        fresh, old = ([cached_states(self.state / name) for name in names] for names in (self.new, self.old))
+        fresh, old = ([listed_states(self.state, *one) for one in some] for some in (self.new, self.old))
         writer = ResultWriter(self.folder, self.sets, f"probe-{self.batch:09d}-{part:05d}")
         kept: dict[str, State] = {}
         for kind, stage in plan.stages.items():

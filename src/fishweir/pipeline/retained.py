@@ -11,59 +11,44 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from fishweir.evaluate.group import Needed, Stage
+from fishweir.evaluate.group import Needed, Stage, State
+from fishweir.evaluate.outline import Outline
 from fishweir.evaluate.watermarks import Watermarks
-from fishweir.pipeline.states import SUFFIX, States, cached_states, forget_states, sealed_states, write_states
-from fishweir.records import dataclass
-from fishweir.sealed import damaged
+from fishweir.pipeline.states import SUFFIX, StateFile, forget_states, listed_states, write_states
 
 MERGE_FACTOR = 2
 SMALL = 1_000
 
 
-@dataclass(frozen=True)
-class StateFile:
-    """A file in the list: its number of documents, its size in bytes and its seal."""
-
-    name: str
-    documents: int
-    bytes: int
-    seal: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-
-def state_file(folder: Path, name: str, seal: str) -> StateFile:
-    """A new file with the seal that its writer reported."""
-    states = cached_states(folder / name)
-    documents = max(map(len, states.values()), default=0)
-    return StateFile(name, documents, int(seal.partition(":")[0]), seal)
-
-
-def listed_states(path: Path, seal: str, from_disk: bool = False) -> States:
-    """The states of a file, verified by the seal in the commit. A file that has not changed is read once."""
-    states, own = sealed_states(path, from_disk)
-    if own != seal:
-        raise damaged(path, "is not the file that the commit names")
-    return states
-
-
 class Retained:
     """The state files of a home, including the last micro-batch's; `dropped` are queries whose windows no longer
-    count.
+    count. Files are only read if their outlines are not enough.
     """
 
     def __init__(
         self, folder: Path, stages: Mapping[str, Stage], files: Sequence[StateFile], dropped: Collection[int] = ()
     ) -> None:
-        self.folder, self.stages, self.files, self.dropped = folder, stages, list(files), dropped
-        self.states = [listed_states(folder / file.name, file.seal) for file in files]
+        self.folder, self.stages, self.dropped = folder, stages, dropped
+        self.files = [self._outlined(file) for file in files]
+        read = {kind for kind, stage in stages.items() if not stage.takes_outlines}
+        read |= {kind for file in self.files for kind, outline in _outlines(file) if outline is None}
+        self.states = [self._known(file, read) for file in self.files]
+        """By kind, the state of each file, or its outline if that is enough."""
         self.bytes = sum(file.bytes for file in files)
         self._shares: tuple[Mapping[str, Needed], list[float]] = {}, []
+
+    def _outlined(self, file: StateFile) -> StateFile:
+        return file if file.outlines is not None else file.with_outlines(self._read(file))
+
+    def _known(self, file: StateFile, read: Collection[str]) -> Mapping[str, State | Outline]:
+        known = {kind: outline for kind, outline in _outlines(file) if outline is not None and kind not in read}
+        return known if len(known) == len(_outlines(file)) else {**self._read(file), **known}
+
+    def _read(self, file: StateFile) -> Mapping[str, State]:
+        return listed_states(self.folder, file.name, file.seal)
 
     def needed(self, watermarks: Watermarks) -> dict[str, Needed]:
         """By kind, the state that documents arriving after these files may still join."""
@@ -107,14 +92,17 @@ class Retained:
         return min((stage.states_at_once for kind, stage in self.stages.items() if kind in kinds), default=1)
 
     def _merged(self, name: str, group: Sequence[StateFile], needed: Mapping[str, Needed]) -> StateFile:
-        states = [cached_states(self.folder / file.name) for file in group]
+        states = [self._read(file) for file in group]
         merged = {
             kind: self.stages[kind].merged([some[kind] for some in states if kind in some], needed[kind])
             for kind in needed
             if any(kind in some for some in states)
         }
-        seal = write_states(self.folder / f"{name}{SUFFIX}", merged)
-        return state_file(self.folder, f"{name}{SUFFIX}", seal)
+        return write_states(self.folder / f"{name}{SUFFIX}", merged)
+
+
+def _outlines(file: StateFile) -> Collection[tuple[str, Outline | None]]:
+    return (file.outlines or {}).items()
 
 
 def _similar(files: Sequence[StateFile]) -> list[list[StateFile]]:
@@ -138,6 +126,11 @@ def remove_others(folder: Path, files: Sequence[StateFile]) -> None:
     """
     names = {file.name for file in files}
     forget_states(folder, but=names)
-    for name in os.listdir(folder) if folder.exists() else ():
+    try:
+        found = os.listdir(folder)
+    except FileNotFoundError:
+        return
+    for name in found:
         if name not in names and not name.startswith(".") and "." in name:
-            (folder / name).unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(f"{folder}/{name}")

@@ -16,6 +16,7 @@ from typing import Protocol
 from fishweir.pipeline.offsets import LogSlice
 from fishweir.pipeline.parts import TimedCall
 from fishweir.pipeline.probe import ProbeTask
+from fishweir.pipeline.states import sealed_names
 from fishweir.pipeline.summary import Summary
 from fishweir.pipeline.worker import MatchTask
 
@@ -59,7 +60,7 @@ def run_stages(
     summary = _sum(executor, [partial(probe.behind, calls[0])] if is_one else calls)
     check(summary)
     if summary.states and not is_one:
-        probe = replace(probe, new=tuple(sorted(summary.states)), parts=len(parts))
+        probe = replace(probe, new=sealed_names(summary.state_files), parts=len(parts))
         summary.add(_sum(executor, [partial(probe, part) for part in range(len(parts))]))
         check(summary)
     return summary

@@ -2,6 +2,7 @@
 
 A section has the columns that its kind declares (the fields of its state). A file is written once, under a name given
 by micro-batch and partition. It is mapped into memory for probing, and removed when no commit names it any more.
+Its writer reports its outline, so that those who decide whether it is still needed do not read it.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fishweir.evaluate.arrays import sealed_arrays, write_arrays
 from fishweir.evaluate.group import State
+from fishweir.evaluate.outline import Outline
 from fishweir.evaluate.plan.registry import KINDS
-from fishweir.sealed import Stamp, in_folder, stamp
+from fishweir.records import dataclass
+from fishweir.sealed import Stamp, damaged, in_folder, length_of, stamp
 
 States = dict[str, State]
 """States by kind."""
@@ -37,8 +41,34 @@ _read: dict[Place, Known] = {}
 _lock = threading.Lock()
 
 
-def write_states(path: Path, states: Mapping[str, State]) -> str:
-    """Writes a state file and returns its seal."""
+@dataclass(frozen=True)
+class StateFile:
+    """A file with its number of documents, its size in bytes and its seal, as commits name it."""
+
+    name: str
+    documents: int
+    bytes: int
+    seal: str = ""
+    outlines: Mapping[str, Outline | None] | None = None
+    """By kind, the outline of its state. Commits do not contain it: a job that starts reads the files."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "documents": self.documents, "bytes": self.bytes, "seal": self.seal}
+
+    def with_outlines(self, states: Mapping[str, State]) -> StateFile:
+        return replace(self, outlines={kind: state.outline for kind, state in states.items()})
+
+
+SealedNames = tuple[tuple[str, str], ...]
+"""Names of files, each with the seal of its file."""
+
+
+def sealed_names(files: Iterable[StateFile]) -> SealedNames:
+    return tuple((file.name, file.seal) for file in files)
+
+
+def write_states(path: Path, states: Mapping[str, State]) -> StateFile:
+    """Writes a state file."""
     arrays = {f"{kind}:{name}": array for kind, state in states.items() for name, array in state.arrays().items()}
     seal = in_folder(path, lambda: write_arrays(path, sorted(states), arrays))
     now, place = stamp(path), _place(path)
@@ -48,7 +78,16 @@ def write_states(path: Path, states: Mapping[str, State]) -> str:
             _written[place] = now, dict(states), seal
         while sum(size for (size, _, _), _, _ in _written.values()) > WRITTEN:
             _written.pop(next(iter(_written)))
-    return seal
+    documents = max(map(len, states.values()), default=0)
+    return StateFile(place[1], documents, length_of(seal), seal).with_outlines(states)
+
+
+def listed_states(folder: Path, name: str, seal: str) -> States:
+    """The states of a file, verified by the seal in the commit. A file that has not changed is read once."""
+    states, own = sealed_states(folder / name)
+    if own != seal:
+        raise damaged(folder / name, "is not the file that the commit names")
+    return states
 
 
 def cached_states(path: Path) -> States:
@@ -58,11 +97,10 @@ def cached_states(path: Path) -> States:
     return sealed_states(path)[0]
 
 
-def sealed_states(path: Path, from_disk: bool = False) -> tuple[States, str]:
-    """The states of a file, and the seal that it contains. With `from_disk`, the file is read even if this process has
-    written it."""
+def sealed_states(path: Path) -> tuple[States, str]:
+    """The states of a file, and the seal that it contains."""
     now, place = stamp(path), _place(path)
-    for known in (_read,) if from_disk else (_written, _read):
+    for known in (_written, _read):
         found = known.get(place)
         if found is not None and found[0] == now:
             return found[1:]

@@ -9,6 +9,7 @@ from fishweir.evaluate.statistics import PathStatistics
 from fishweir.evaluate.witnesses.counters import StreamCounters
 from fishweir.pipeline.fired_index import Index, merged
 from fishweir.pipeline.lateness import Lateness
+from fishweir.pipeline.states import StateFile
 
 HOST = platform.node()
 
@@ -22,8 +23,8 @@ class Summary:
     """Result files with their seals."""
     offsets: dict[str, int] = field(default_factory=dict)
     statistics: dict[str, PathStatistics] = field(default_factory=dict)
-    states: dict[str, str] = field(default_factory=dict)
-    """State files with their seals."""
+    states: dict[str, StateFile] = field(default_factory=dict)
+    """State files by name."""
     walked: dict[str, StreamCounters] = field(default_factory=dict)
     """Counters of the walk by stream."""
     lateness: dict[str, Lateness] = field(default_factory=dict)
@@ -41,6 +42,10 @@ class Summary:
     """Processor time."""
     fired: Index | None = field(default_factory=dict)
     """The queries that may have rows in the files."""
+
+    @property
+    def state_files(self) -> list[StateFile]:
+        return [self.states[name] for name in sorted(self.states)]
 
     def add(self, other: Summary) -> None:
         self.documents += other.documents

@@ -30,6 +30,7 @@ from fishweir.evaluate.distinct.state import (
 )
 from fishweir.evaluate.group import Batch, Kind, Stage, State
 from fishweir.evaluate.matches import Matches
+from fishweir.evaluate.outline import Outline
 from fishweir.evaluate.results import ResultRows, result_batch, to_lists
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.path_tables import Path
@@ -90,7 +91,9 @@ class DistinctStage(Stage):
         yield from _result_rows(candidates, rows[passes], candidates.queries[mine][passes])
         yield DistinctState(no_candidates(), _firsts(candidates, rows, codes, passes))
 
-    def needed(self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int]) -> NeededFirsts:
+    def needed(
+        self, states: Sequence[State | Outline], watermarks: Watermarks, dropped: Collection[int]
+    ) -> NeededFirsts:
         """A first is needed until no stream of its query can deliver another document within its interval."""
         reached, used = {}, dict[int, float]()
         for key, sources in self.classes.items():

@@ -20,12 +20,14 @@ from fishweir.algebra.nodes import Source
 from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.group import Batch, Stage, State
 from fishweir.evaluate.join.hashes import Hashes
+from fishweir.evaluate.join.merging import merge_runs
 from fishweir.evaluate.join.operators import JoinOperator, ProbeOrder, RowSide, Waits
 from fishweir.evaluate.join.pairing import RunContext
 from fishweir.evaluate.join.ranks import arrival_blocks, oldest_of_newest
-from fishweir.evaluate.join.state import Run, Versions, build_run, concatenated_rows, merge_runs, no_versions
+from fishweir.evaluate.join.state import Run, Versions, build_run, concatenated_rows, no_versions
 from fishweir.evaluate.join.superseded import are_among, needed_versions
 from fishweir.evaluate.join.variables import Variable
+from fishweir.evaluate.outline import Outline
 from fishweir.evaluate.results import ResultRows
 from fishweir.evaluate.watermarks import Watermarks
 from fishweir.evaluate.witnesses.path_tables import Path, hash_texts
@@ -94,10 +96,17 @@ class JoinStage(Stage):
     def counted(self, sources: Sequence[Source]) -> tuple[list[Path], set[Path]]:
         return [path for path, valued in self.paths(sources).items() if valued], set()
 
-    def needed(self, states: Sequence[State], watermarks: Watermarks, dropped: Collection[int] = ()) -> NeededDocuments:
-        runs = [state for state in states if isinstance(state, Run)]
+    @cached_property
+    def takes_outlines(self) -> bool:  # type: ignore[override]
+        """Unless rows of documents, or their number, decide until when they are kept."""
+        return not self.listing and not any(wait.rows for part in self.parts for wait in part.waits(()))
+
+    def needed(
+        self, states: Sequence[State | Outline], watermarks: Watermarks, dropped: Collection[int] = ()
+    ) -> NeededDocuments:
         waits = [wait for part in self.parts for wait in part.waits(dropped)]
-        streams = {stream for run in runs for stream in run.times_by_stream}
+        runs = [state for state in states if isinstance(state, Run)]
+        streams = {stream for state in states if isinstance(state, Run | Outline) for stream in state.spans}
         used: dict[int, float] = {}
         oldest = {stream: _oldest_needed(stream, waits, watermarks, runs, used) for stream in streams}
         needed = NeededDocuments(oldest, used)
@@ -216,15 +225,16 @@ class NeededDocuments:
     def versions(self, run: Run) -> NDArray[np.bool_]:
         return are_among(run.versions, self.entries)
 
-    def share(self, state: State) -> float:
+    def share(self, state: State | Outline) -> float:
+        if isinstance(state, Outline):
+            return self.count(state) / max(1, len(state))
         assert isinstance(state, Run)
         kept = self.count(state) + (int(self.versions(state).sum()) if len(state.versions) else 0)
         return kept / max(1, len(state) + len(state.versions))
 
-    def count(self, run: Run) -> int:
-        """The number of a run's documents among them."""
-        times = ((own, self.oldest.get(stream, np.inf)) for stream, own in run.times_by_stream.items())
-        return sum(len(own) - (0 if own[0] >= oldest else int(own.searchsorted(oldest))) for own, oldest in times)
+    def count(self, documents: Run | Outline) -> float:
+        """The number of some documents among them."""
+        return sum(documents.count_since(stream, self.oldest.get(stream, np.inf)) for stream in documents.spans)
 
 
 @dataclass(frozen=True)

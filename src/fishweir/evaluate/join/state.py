@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from fishweir.evaluate.arrays import Ints, by_key, expand
 from fishweir.evaluate.group import origin_of
 from fishweir.evaluate.join.hashes import Hashes, combine, hash_order
-from fishweir.evaluate.join.rows.row_kernels import are_all_among, take_lists
+from fishweir.evaluate.join.rows.row_kernels import take_lists
 from fishweir.evaluate.join.variables import Variable
+from fishweir.evaluate.outline import Outline, Span
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 FEW_CLASSES = 4
@@ -106,11 +107,11 @@ def concatenated_rows(parts: Sequence[SideRows], shifts: Sequence[int]) -> SideR
     found["documents"] = np.concatenate([p.documents + shift for p, shift in zip(parts, shifts, strict=True)])
     for name in ("node", "value", "member"):
         found[f"{name}s"] = np.concatenate([getattr(p, f"{name}s") for p in parts])
-        found[f"{name}_starts"] = _one_after_another([getattr(p, f"{name}_starts") for p in parts])
+        found[f"{name}_starts"] = one_after_another([getattr(p, f"{name}_starts") for p in parts])
     return SideRows(**found)
 
 
-def _one_after_another(parts: Sequence[Ints]) -> Ints:
+def one_after_another(parts: Sequence[Ints]) -> Ints:
     """The starts of the lists of several parts, concatenated. Each part begins with 0."""
     shifted, end = [parts[0]], int(parts[0][-1])
     for starts in parts[1:]:
@@ -183,6 +184,20 @@ class Run:
         return {stream: _ascending(times) for stream, times in by_key(self.streams, self.times).items()}
 
     @cached_property
+    def spans(self) -> dict[int, Span]:
+        times = self.times_by_stream.items()
+        return {stream: Span(len(own), float(own[0]), float(own[-1])) for stream, own in times}
+
+    @property
+    def outline(self) -> Outline | None:
+        return None if len(self.versions) else Outline(self.spans)
+
+    def count_since(self, stream: int, time: float) -> int:
+        """The number of documents of a stream from a time on."""
+        times = self.times_by_stream[stream]
+        return len(times) - (0 if times[0] >= time else int(times.searchsorted(time)))
+
+    @cached_property
     def counted_times(self) -> dict[int, NDArray[np.float64]]:
         """The same for the documents that windows of rows count: not those from before a handover (`since` < 0)."""
         counted = self.since >= 0
@@ -212,18 +227,6 @@ class Run:
         """The position of each variable among the run's own, -1 if the run does not have it."""
         place = {int(key): i for i, key in enumerate(self.variables)}
         return np.array([place.get(int(key), -1) for key in wanted], dtype=np.int64)
-
-
-class Needed(Protocol):
-    """The parts of a run that later documents may still join: documents, and entries of changing files."""
-
-    def listed(self, runs: Sequence[Run]) -> Sequence[NDArray[np.bool_] | None]:
-        """For runs that are merged, masks of the needed entries of their rows' lists of queries; None stands for
-        all."""
-
-    def __call__(self, run: Run, listed: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]: ...
-
-    def versions(self, run: Run) -> NDArray[np.bool_]: ...
 
 
 def _ascending(times: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -307,83 +310,6 @@ def _cells(size: int, variables: Mapping[Variable, bool], witnesses: Mapping[Pat
 
 def _joined(parts: list[Any], kind: Any) -> Any:
     return np.concatenate(parts).astype(kind) if parts else np.empty(0, kind)
-
-
-def merge_runs(runs: Sequence[Run], variables: Mapping[int, bool], classes: Hashes, needed: Needed) -> Run:
-    """Merges several runs, whose rows need not be sorted, without documents, variables and rows that are no longer
-    needed."""
-    wanted, compared = np.array(list(variables), np.uint64), np.array(list(variables.values()), np.bool_)
-    lists = needed.listed(runs)
-    parts = [_kept(run, wanted, classes, needed, own) for run, own in zip(runs, lists, strict=True)]
-    entries = [needed.versions(run) for run in runs]
-    if len(runs) == 1 and parts[0] is runs[0] and entries[0].all():
-        rows = runs[0].rows.sorted()
-        return runs[0] if rows is runs[0].rows else replace(runs[0], rows=rows)
-    shifts = np.append(0, np.cumsum([len(part) for part in parts]))[:-1].tolist()
-    columns = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("streams", "numbers", "times", "since", "arrivals", "origins", "values", "nodes")
-    }
-    versions = Versions(
-        *(
-            np.concatenate([getattr(run.versions, f.name)[own] for run, own in zip(runs, entries, strict=True)])
-            for f in fields(Versions)
-        )
-    )
-    merged = Run(
-        **columns,
-        variables=wanted,
-        cells=_one_after_another([part.cells for part in parts]),
-        node_starts=_one_after_another([part.node_starts for part in parts]),
-        keys=np.empty(0, np.uint64),
-        documents=np.empty(0, np.int64),
-        rows=concatenated_rows([part.rows for part in parts], shifts).sorted(),
-        versions=versions,
-    )
-    if not len(wanted):
-        return merged
-    cells = np.diff(merged.cells)
-    owner = np.repeat(np.arange(len(cells)), cells)
-    valued = compared[owner % len(wanted)]
-    keys = combine(wanted[owner % len(wanted)], merged.values)[valued]
-    order = np.argsort(keys, kind="stable")
-    holders = (owner // len(wanted))[valued]
-    return replace(merged, keys=keys[order], documents=holders[order])
-
-
-def _kept(run: Run, wanted: Hashes, classes: Hashes, needed: Needed, listed: NDArray[np.bool_] | None) -> Run:
-    documents = np.flatnonzero(needed(run, listed))
-    whole = len(documents) == len(run) and listed is None and np.array_equal(run.variables, wanted)
-    if whole and are_all_among(run.rows.classes, classes):
-        return run
-    renumbered = np.full(len(run), -1, np.int64)
-    renumbered[documents] = np.arange(len(documents))
-    columns = run.columns(wanted)
-    cell = documents[:, None] * len(run.variables) + columns[None, :]
-    cell, there = cell.ravel(), np.tile(columns >= 0, len(documents))
-    lo = np.where(there, run.cells[np.where(there, cell, 0)], 0)
-    hi = np.where(there, run.cells[np.where(there, cell + 1, 0)], 0)
-    _, at = expand(lo, hi)
-    _, nodes = expand(run.node_starts[at], run.node_starts[at + 1])
-    rows = run.rows if listed is None else run.rows.with_members(listed)
-    rows = rows.take(np.flatnonzero((renumbered[rows.documents] >= 0) & np.isin(rows.classes, classes)))
-    return Run(
-        run.streams[documents],
-        run.numbers[documents],
-        run.times[documents],
-        run.since[documents],
-        run.arrivals[documents],
-        run.origins[documents],
-        wanted,
-        np.append(0, np.cumsum(hi - lo)).astype(np.int64),
-        run.values[at],
-        np.append(0, np.cumsum(run.node_starts[at + 1] - run.node_starts[at])).astype(np.int64),
-        run.nodes[nodes],
-        np.empty(0, np.uint64),
-        np.empty(0, np.int64),
-        replace(rows, documents=renumbered[rows.documents]),
-        run.versions,
-    )
 
 
 _PARTS: dict[str, Any] = {"rows": SideRows, "versions": Versions}
