@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent / "src" / "fishweir"
 FILES = sorted(ROOT.rglob("*.py"))
 LONGEST_FILE = 400
 
-LEAVES = {"errors", "garbage", "guard", "records", "sealed"}
+LEAVES = {"errors", "garbage", "guard", "jit", "records", "sealed"}
 STAGES: dict[str, set[str]] = {
     "errors": set(),
     "garbage": set(),
@@ -26,6 +26,7 @@ STAGES: dict[str, set[str]] = {
     "records": set(),
     "java": set(),
     "guard": set(),
+    "jit": set(),
     "algebra": set(),
     "languages": {"algebra"},
     "evaluate": {"algebra"},
@@ -40,14 +41,13 @@ SEE_ALL = {"__init__", "__main__", "engine", "cli", "papers", "testing"}
 
 EVALUATOR: dict[str, set[str]] = {
     "arrays": set(),
-    "jit": set(),
     "byte_blocks": set(),
-    "precompile": {"jit"},
+    "precompile": set(),
     "matches": {"arrays"},
     "results": {"arrays"},
-    "witnesses": {"arrays", "byte_blocks", "jit"},
+    "witnesses": {"arrays", "byte_blocks"},
     "statistics": {"witnesses"},
-    "index": {"arrays", "jit", "witnesses", "statistics"},
+    "index": {"arrays", "witnesses", "statistics"},
     "watermarks": set(),
     "query_rows": set(),
     "outline": set(),
@@ -55,7 +55,6 @@ EVALUATOR: dict[str, set[str]] = {
     "bundles": {"group", "statistics"},
     "select": {
         "arrays",
-        "jit",
         "matches",
         "results",
         "witnesses",
@@ -67,7 +66,6 @@ EVALUATOR: dict[str, set[str]] = {
     },
     "join": {
         "arrays",
-        "jit",
         "matches",
         "outline",
         "results",
@@ -81,7 +79,6 @@ EVALUATOR: dict[str, set[str]] = {
     },
     "distinct": {
         "arrays",
-        "jit",
         "matches",
         "outline",
         "results",

@@ -14,7 +14,7 @@ import pytest
 
 from fishweir.errors import QueryError
 from fishweir.intake import documents_batch
-from fishweir.intake.sources.push import TOGETHER
+from fishweir.intake.dict_columns import TOGETHER
 from tests.intake.support import stream
 
 XML = stream()

@@ -21,8 +21,8 @@ from typing import Any
 
 import numba.types
 
-from fishweir.evaluate.jit import KERNELS
 from fishweir.garbage import no_collection
+from fishweir.jit import KERNELS
 
 LIST = Path(__file__).with_name("kernels.txt")
 LONGEST = ("subtree_kernels", "check_kernels", "walk_kernels", "twig_kernels", "ibs_js", "sj_kernels")

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.plan.plan import cached_segment
+from fishweir.jit import kernel
 from fishweir.pipeline.row_lists import flat_of, values_of
 from fishweir.records import dataclass
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fishweir.evaluate.jit import lean_kernel
+from fishweir.jit import lean_kernel
 
 GROWTH = 6
 """The maximum growth factor of a byte."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import kernel
+from fishweir.jit import kernel
 
 
 @kernel

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import lean_kernel, put_word, word_at
+from fishweir.jit import lean_kernel, put_word, word_at
 
 LONGEST = np.iinfo(np.int32).max
 """The maximum number of bytes of a column."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.evaluate.jit import kernel
+from fishweir.jit import kernel
 
 
 @kernel

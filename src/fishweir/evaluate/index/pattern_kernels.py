@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import kernel
+from fishweir.jit import kernel
 
 ANY_TEXT, ANY_ONE = -1, -2
 START, END = 0x1F0000, 0x1F0001

@@ -24,8 +24,8 @@ from fishweir.evaluate.arrays import Ints
 from fishweir.evaluate.index.constants import Equal, Slices, slices
 from fishweir.evaluate.index.registry import IndexFactory, add_index
 from fishweir.evaluate.index.scan import distinct_constants
-from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.witnesses.path_tables import PathTable, hash_texts
+from fishweir.jit import kernel
 
 ASKS, ANY_WORDS, ANYTHING = 0, 1, 2
 """What a constant requires: words in common, a value with at least one word, or nothing."""

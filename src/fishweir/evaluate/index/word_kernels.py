@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import inlined, kernel
+from fishweir.jit import inlined, kernel
 
 Bytes = NDArray[np.uint8]
 Hashes = NDArray[np.uint64]

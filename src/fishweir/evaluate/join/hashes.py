@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import kernel
+from fishweir.jit import kernel
 
 Hashes = NDArray[np.uint64]
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import inlined, kernel
 from fishweir.evaluate.join.hashes import Hashes
+from fishweir.jit import inlined, kernel
 
 Times = NDArray[np.float64]
 Kinds = NDArray[np.int32]

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.join.hashes import Hashes
 from fishweir.evaluate.join.state import Run
+from fishweir.jit import kernel
 
 EQUAL, LEFT_EXISTS, RIGHT_EXISTS = range(3)
 """Kinds of edges: two values are equal, or a node is present on one side."""

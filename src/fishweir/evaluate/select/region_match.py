@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from fishweir.algebra.normal import NodeCondition, Template
 from fishweir.evaluate.arrays import Ints, expand, take
-from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.matches import Matches
 from fishweir.evaluate.select.bindings import bind, compare
 from fishweir.evaluate.select.boxes import Matches as Pairs
@@ -27,6 +26,7 @@ from fishweir.evaluate.select.conditions import holds, holds_anywhere
 from fishweir.evaluate.select.match import distinct, outputs, with_members
 from fishweir.evaluate.select.regions import RegionSet, required, sides
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+from fishweir.jit import kernel
 
 PAIRS = 1 << 20
 FIRST = 1024

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import inlined, kernel, lean_kernel
+from fishweir.jit import inlined, kernel, lean_kernel
 
 EQUAL, UNEQUAL, LESS, AT_MOST, MORE, AT_LEAST = range(6)
 PLACE, PARENT, CHILD, SIBLING, DEEP, FIRST_TEST, END_TEST = range(7)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fishweir.evaluate.jit import inlined, kernel
+from fishweir.jit import inlined, kernel
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]

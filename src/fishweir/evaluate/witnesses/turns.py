@@ -17,8 +17,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from fishweir.evaluate.jit import lean_kernel
 from fishweir.evaluate.witnesses.path_tables import Path
+from fishweir.jit import lean_kernel
 
 WHOLE_RANGE = 1 << 32
 """Turns of elements are ranges of a 32-bit number that is computed from the numbers of the document and the element."""

@@ -7,7 +7,6 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from operator import countOf, itemgetter
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,10 @@ from fishweir.algebra.documents import text_to_body
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.algebra.values import to_timestamp
 from fishweir.errors import QueryError
-from fishweir.intake.convert import Bad, convert, convert_list, shown, side_by_side
+from fishweir.intake.convert import Bad, convert, shown, side_by_side
+from fishweir.intake.dict_columns import columns_of_dicts, wrong_type
 from fishweir.intake.json_documents import json_document
 from fishweir.intake.schema import log_batch, tuple_batch, warn_problems
-
-TOGETHER = 2_000
-"""Number of items that are converted at a time."""
 
 
 def documents_batch(
@@ -83,7 +80,7 @@ def _seconds(stream: StreamDefinition, value: Any) -> float | None:
 
 
 def _texts(stream: StreamDefinition, items: Any, given: dict[str, Any], now: float) -> pa.RecordBatch:
-    if wrong := _wrong_type(items, (str, bytes, Mapping)):
+    if wrong := wrong_type(items, (str, bytes, Mapping)):
         raise QueryError(f"stream {stream.name} accepts XML as str or bytes, and objects as dicts, not {wrong}")
     problems: list[str | None] = [None] * len(items)
     bodies: list[bytes] = []
@@ -105,18 +102,13 @@ def _texts(stream: StreamDefinition, items: Any, given: dict[str, Any], now: flo
     return log_batch(stream, len(items), now, {"body": bodies, "problem": problems, **given})
 
 
-def _wrong_type(items: Any, kinds: tuple[type, ...]) -> str:
-    """The name of the first type of items that is not one of these; empty if there is none. Checks each type once."""
-    return next((kind.__name__ for kind in dict.fromkeys(map(type, items)) if not issubclass(kind, kinds)), "")
-
-
 def _tuples(stream: StreamDefinition, items: Any, given: dict[str, Any], now: float) -> pa.RecordBatch:
     table = _as_table(stream, items)
     if table is not None:
         arrays, bad = _from_table(stream, table)
         raw: Callable[[int], bytes] = lambda row: _json(table.slice(row, 1).to_pylist()[0])  # noqa: E731
     else:
-        arrays, bad = _from_dicts(stream, items)
+        arrays, bad = columns_of_dicts(stream, items)
         raw = lambda row: _json(items[row])  # noqa: E731
     return tuple_batch(stream, arrays, bad, raw, now, given)
 
@@ -155,41 +147,3 @@ def _from_table(stream: StreamDefinition, table: pa.Table | pa.RecordBatch) -> t
             for name, kind in stream.columns
         ]
     )
-
-
-def _columns(items: Sequence[Any], names: Sequence[str], plain: bool) -> tuple[list[list[Any]], bool]:
-    """The values of the declared columns, and whether items may have other columns."""
-    if plain:  # other mappings may compute missing keys
-        with suppress(KeyError):
-            columns = [list(map(itemgetter(name), items)) for name in names]
-            return columns, sum(map(len, items)) > len(names) * len(items)
-    return [[row.get(name) for row in items] for name in names], True
-
-
-def _from_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa.Array], Bad]:
-    """Takes some items at a time, which stay in the processor's cache while they are read several times."""
-    if len(items) <= TOGETHER:
-        return _from_few_dicts(stream, items)
-    portions: list[list[pa.Array]] = []
-    bad: Bad = {}
-    for start in range(0, len(items), TOGETHER):
-        arrays, wrong = _from_few_dicts(stream, items[start : start + TOGETHER])
-        portions.append(arrays)
-        bad |= {start + row: reason for row, reason in wrong.items()}
-    return [pa.concat_arrays(parts) for parts in zip(*portions, strict=True)], bad
-
-
-def _from_few_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa.Array], Bad]:
-    plain = countOf(map(type, items), dict) == len(items)
-    if not plain and (wrong := _wrong_type(items, (Mapping,))):
-        raise QueryError(f"stream {stream.name} accepts tuples as dicts, not {wrong}")
-    names = [name for name, _ in stream.columns]
-    columns, may_have_others = _columns(items, names, plain)
-    converted = (convert_list(values, kind) for values, (_, kind) in zip(columns, stream.columns, strict=True))
-    arrays, bad = side_by_side(list(zip(names, converted, strict=True)))
-    declared = set(names)
-    if may_have_others and set().union(*items) - declared:
-        for row, item in enumerate(items):
-            if unknown := [name for name in item if name not in declared]:
-                bad[row] = f"unknown column {shown(unknown[0])} with value {shown(item[unknown[0]])}"
-    return arrays, bad

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.join.annotations.comparisons import EQUALITIES, FeatureComparison
 from fishweir.evaluate.join.annotations.item_views import Floats, ItemView
 from fishweir.evaluate.join.hashes import Hashes
+from fishweir.jit import kernel
 
 EQUAL, DIFFERENT, SIMILAR, CONTAINS, LESS, AT_MOST, GREATER, AT_LEAST = range(8)
 MODES = {

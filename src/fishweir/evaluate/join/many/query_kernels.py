@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import kernel
+from fishweir.jit import kernel
 
 Floats = NDArray[np.float64]
 Lists = tuple[Ints, Ints, Ints]

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from fishweir.algebra.normal import Template
 from fishweir.evaluate.arrays import Column, Ints, expand
 from fishweir.evaluate.index.constants import Everything
-from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.join.join_tables import JoinTable
 from fishweir.evaluate.join.rows.side_rows import listed
 from fishweir.evaluate.select.anchors import Anchor, choose_anchor
@@ -29,6 +28,7 @@ from fishweir.evaluate.select.region_match import match_regions
 from fishweir.evaluate.select.region_rule import FEW, SMALL, candidates, choose_regions
 from fishweir.evaluate.select.regions import RegionSet, is_flat, sides
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
+from fishweir.jit import kernel
 
 
 @dataclass(frozen=True)

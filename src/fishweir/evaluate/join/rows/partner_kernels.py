@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import kernel, word_from
+from fishweir.jit import kernel, word_from
 
 KEYS, CLASSES, DOCUMENTS, LISTS, OF_DOCUMENTS = 0, 1, 2, 3, 9
 """The columns of a line: of rows; the starts and the elements of three lists; then the columns of documents."""

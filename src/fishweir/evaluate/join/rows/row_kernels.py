@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import kernel, population, trailing_zeros
+from fishweir.jit import kernel, population, trailing_zeros
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int32]

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints, expand
-from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.join.hashes import Hashes
 from fishweir.evaluate.join.pairs import portions
 from fishweir.evaluate.join.rows.column_sides import sort_lists
 from fishweir.evaluate.join.rows.row_joins import QueryOrder, RowJoin
 from fishweir.evaluate.join.state import Run
+from fishweir.jit import kernel
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.evaluate.jit import kernel, population, trailing_zeros
 from fishweir.evaluate.select.boxes.matches import Numbers, Offsets, Words
 from fishweir.evaluate.select.boxes.regions import Keys
+from fishweir.jit import kernel, population, trailing_zeros
 
 Found = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.evaluate.jit import kernel
+from fishweir.jit import kernel
 
 Numbers = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.evaluate.jit import kernel, trailing_zeros
 from fishweir.evaluate.select.boxes.matches import Numbers, Offsets
 from fishweir.evaluate.select.boxes.packed_order import FAN_OUT, Codes
 from fishweir.evaluate.select.boxes.regions import Keys
+from fishweir.jit import kernel, trailing_zeros
 
 GATHER = np.uint64(0x0102040810204080)
 TOGETHER = 64

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.select.factorization.plan import ROOT, FilterPlan
+from fishweir.jit import kernel
 
 Numbers = NDArray[np.int32]
 Literals = tuple[tuple[int, bool], ...]

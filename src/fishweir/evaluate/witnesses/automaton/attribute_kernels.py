@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishweir.evaluate.jit import inlined, leaf_kernel, lean_kernel
 from fishweir.evaluate.witnesses.automaton.character_kernels import (
     FOLLOWS,
     KINDS,
@@ -26,6 +25,7 @@ from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     SLASH,
     is_space,
 )
+from fishweir.jit import inlined, leaf_kernel, lean_kernel
 
 MOST_ATTRIBUTES, MOST_DECLARATIONS = 64, 250
 

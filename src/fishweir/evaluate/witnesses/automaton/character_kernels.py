@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from fishweir.evaluate.byte_blocks import BLOCK, differences, either, is_between, is_byte, is_not, testing
-from fishweir.evaluate.jit import inlined, leaf_kernel, lean_kernel, trailing_zeros, word_at
 from fishweir.evaluate.witnesses.automaton.escape_kernels import is_kept
 from fishweir.evaluate.witnesses.automaton.piece_kernels import COPIED, PLAIN
 from fishweir.evaluate.witnesses.automaton.scan_kernels import (
@@ -32,6 +31,7 @@ from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     referred,
     zero_bytes,
 )
+from fishweir.jit import inlined, leaf_kernel, lean_kernel, trailing_zeros, word_at
 
 LONGEST_NAME = 1000
 REFUSED = -1

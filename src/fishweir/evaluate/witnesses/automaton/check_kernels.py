@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishweir.evaluate.jit import inlined, leaf_kernel, lean_kernel
 from fishweir.evaluate.witnesses.automaton.attribute_kernels import (
     after_attributes,
     is_declared,
@@ -60,6 +59,7 @@ from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     SLASH,
     is_space,
 )
+from fishweir.jit import inlined, leaf_kernel, lean_kernel
 
 DEEPEST, LONGEST = 250, 8_000_000
 

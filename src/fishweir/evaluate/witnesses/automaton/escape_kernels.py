@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishweir.evaluate.jit import inlined, leaf_kernel, lean_kernel
 from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     AMP,
     APOSTROPHE,
@@ -20,6 +19,7 @@ from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     put_character,
     referred,
 )
+from fishweir.jit import inlined, leaf_kernel, lean_kernel
 
 
 @inlined

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishweir.evaluate.jit import inlined, lean_kernel
 from fishweir.evaluate.witnesses.automaton.character_kernels import REFUSED, is_same
 from fishweir.evaluate.witnesses.automaton.escape_kernels import (
     copy,
@@ -47,6 +46,7 @@ from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     copy_bytes,
     is_space,
 )
+from fishweir.jit import inlined, lean_kernel
 
 
 @lean_kernel

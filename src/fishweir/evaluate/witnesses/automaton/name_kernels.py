@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fishweir.evaluate.jit import inlined, lean_kernel
 from fishweir.evaluate.witnesses.automaton.scan_kernels import COLON
+from fishweir.jit import inlined, lean_kernel
 
 ELEMENT, ATTRIBUTE, NAMESPACE = 0, 1, 2
 """The kind of a row of the name table."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishweir.evaluate.jit import inlined
+from fishweir.jit import inlined
 
 BEGIN, FLAGS, LAST, PARENT, ELEMENT, PIECE = range(6)
 """Columns of a piece: its first byte, its kind with flags, the place of the last piece of its element, and the place of

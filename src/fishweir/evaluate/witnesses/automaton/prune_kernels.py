@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishweir.evaluate.jit import inlined, lean_kernel
 from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     BANG,
     COLON,
@@ -24,6 +23,7 @@ from fishweir.evaluate.witnesses.automaton.scan_kernels import (
     skip_subtree,
     tag_end,
 )
+from fishweir.jit import inlined, lean_kernel
 
 ABOVE, DEEP, FLAGS, NAME, END, STEP = range(6)
 """Columns of a step: the bit of the step above, whether it is a descendant step, what it keeps, and the range of its

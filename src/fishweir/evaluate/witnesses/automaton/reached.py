@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fishweir.evaluate.arrays import Ints
-from fishweir.evaluate.jit import kernel, population
+from fishweir.jit import kernel, population
 
 if TYPE_CHECKING:
     from fishweir.evaluate.witnesses.automaton.batch import FactorizedHits

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fishweir.evaluate.byte_blocks import BLOCK, copy_block, either, is_byte, testing
-from fishweir.evaluate.jit import inlined, leaf_kernel, lean_kernel, trailing_zeros, word_at
+from fishweir.jit import inlined, leaf_kernel, lean_kernel, trailing_zeros, word_at
 
 TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
 BANG, QUOTE, HASH, AMP, APOSTROPHE, DASH, SLASH = 33, 34, 35, 38, 39, 45, 47

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fishweir.evaluate.jit import inlined, lean_kernel
+from fishweir.jit import inlined, lean_kernel
 
 MATCHED, VALUED, CLOSED, READS_ATTRIBUTES = 1, 2, 4, 8
 """Flags of a state."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fishweir.evaluate.jit import bytes_at, inlined, leaf_kernel, lean_kernel
 from fishweir.evaluate.witnesses.automaton.character_kernels import REFUSED
 from fishweir.evaluate.witnesses.automaton.check_kernels import list_pieces
 from fishweir.evaluate.witnesses.automaton.escape_kernels import write_quoted
@@ -28,6 +27,7 @@ from fishweir.evaluate.witnesses.automaton.piece_kernels import (
     TEXT,
 )
 from fishweir.evaluate.witnesses.automaton.scan_kernels import copy_bytes, take_text, take_value, take_verbatim
+from fishweir.jit import bytes_at, inlined, leaf_kernel, lean_kernel
 
 VALUE, MARKUP, CONTENT, ATTRIBUTE, QUOTED, LITERAL = range(6)
 """What a part shows of a node: its string value, the node itself, its content, the value of an attribute, its string

@@ -13,7 +13,6 @@ from typing import Any
 
 from fishweir.algebra.documents import ATTRIBUTE as NEXT_ATTRIBUTE
 from fishweir.algebra.documents import MOST_ATTRIBUTES
-from fishweir.evaluate.jit import inlined, lean_kernel
 from fishweir.evaluate.witnesses.automaton.name_kernels import (
     ATTRIBUTE,
     ELEMENT,
@@ -54,6 +53,7 @@ from fishweir.evaluate.witnesses.automaton.step_kernels import (
     find_step,
 )
 from fishweir.evaluate.witnesses.turns import turn_at
+from fishweir.jit import inlined, lean_kernel
 
 DONE, NO_ROOM, NO_NAMES, NO_STEP = 0, 1, 2, 3
 """How a pass ended: everything is read, the lists must grow, the table of names must grow, a transition is missing."""

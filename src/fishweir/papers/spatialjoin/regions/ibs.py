@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.select.boxes.matches import Matches, Numbers, Offsets
 from fishweir.evaluate.select.boxes.regions import NULL, Boxes, Keys, tuple_keys
+from fishweir.jit import kernel
 
 LESS, EQUAL, GREATER = 0, 1, 2
 

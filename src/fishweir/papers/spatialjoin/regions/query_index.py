@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.select.boxes.regions import Boxes, Keys
+from fishweir.jit import kernel
 from fishweir.papers.spatialjoin.regions.corner import SpatialJoinWindow, corner_points
 from fishweir.papers.spatialjoin.regions.hilbert import hilbert_order
 

@@ -22,9 +22,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.select.boxes.matches import Matches, Numbers, Offsets
 from fishweir.evaluate.select.boxes.regions import Boxes, Floats, Keys, tuple_keys
+from fishweir.jit import kernel
 from fishweir.papers.spatialjoin.regions.corner import SpatialJoinWindow
 from fishweir.papers.spatialjoin.regions.hilbert import hilbert_order
 from fishweir.papers.spatialjoin.regions.query_index import QueryIndex, in_window, retrieve_positions

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.select.boxes.matches import Numbers
 from fishweir.evaluate.select.boxes.regions import NULL, Boxes, Keys, float_keys
+from fishweir.jit import kernel
 from fishweir.papers.spatialjoin.regions.ibs import IBSIndex, walk_tree
 from fishweir.papers.spatialjoin.windows.groups import Group, grouped
 from fishweir.papers.spatialjoin.windows.join import SlidingJoin

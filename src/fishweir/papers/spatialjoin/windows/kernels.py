@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.select.boxes.matches import Numbers
 from fishweir.evaluate.select.boxes.regions import Floats
+from fishweir.jit import kernel
 from fishweir.papers.spatialjoin.windows.side import Ints
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from fishweir.evaluate.jit import kernel
 from fishweir.evaluate.select.boxes.matches import Numbers
 from fishweir.evaluate.select.boxes.regions import HIGHEST, LOWEST, Floats, Keys
+from fishweir.jit import kernel
 from fishweir.papers.spatialjoin.regions.query_index import retrieve_positions
 from fishweir.papers.spatialjoin.windows.kernels import came_between, count_up, difference, widened, within_reach
 from fishweir.papers.spatialjoin.windows.side import Ints

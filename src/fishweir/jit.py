@@ -37,13 +37,18 @@ def leaf_kernel(function: Function) -> Function:
     return _compiled(function, _nrt=False, forceinline=True)
 
 
-def _compiled(function: Function, **options: Any) -> Function:
+def interpreter_kernel(function: Function) -> Function:
+    """Like `lean_kernel`, but with the interpreter lock, for functions that use Python objects."""
+    return _compiled(function, nogil=False, _nrt=False, forceinline=False)
+
+
+def _compiled(function: Function, nogil: bool = True, **options: Any) -> Function:
     njit: Any = numba.njit
     compiled: Any
     try:
-        compiled = njit(cache=True, nogil=True, **options)(function)
+        compiled = njit(cache=True, nogil=nogil, **options)(function)
     except RuntimeError:  # numba found no writable cache folder
-        compiled = njit(nogil=True, **options)(function)
+        compiled = njit(nogil=nogil, **options)(function)
     KERNELS.append(compiled)
     return compiled
 
