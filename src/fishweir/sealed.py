@@ -196,7 +196,8 @@ def overwrite_json(path: Path, value: Any) -> None:
     try:
         with open(path, "r+b", buffering=0) as file:
             write_all(file, text)
-            file.truncate()
+            if os.fstat(file.fileno()).st_size > len(text):
+                file.truncate()
     except OSError:  # it does not exist yet, or it can be replaced but not written
         write_json(path, value)
 

@@ -109,14 +109,17 @@ class MicroBatches:
         self.shedder: Shedder | None = None
         self.on_commit: Callable[[], None] = lambda: None
         self.between: BackgroundWork = NoBackgroundWork()
+        self.must_settle = False
+        """Whether the last step found entries that are too new to be evaluated."""
         self._warned = False
         self._changed: set[str] = set()
         """Streams with unsaved counters."""
         self._saved = time.monotonic()
 
     def step(self, executor: Executor, arrived: float = math.inf) -> bool:
-        """Evaluates and commits one micro-batch of the entries that have `arrived` by a time. Returns whether any
-        waited."""
+        """Evaluates and commits one micro-batch of the entries that have `arrived` by a time. Returns whether there
+        were any, or something else was committed."""
+        self.must_settle = False
         if self.between(self):
             return True
         waiting = waiting_in(heads(self.home), self.offsets)
@@ -129,6 +132,7 @@ class MicroBatches:
         end = next_offsets(self.home, self.offsets, waiting, most, arrived if by_arrival else None)
         slices = slices_between(self.offsets, end)
         if not slices:
+            self.must_settle = True
             return False
         entries = {int(id): head - self.offsets.get(id, 0) for id, head in waiting.items()}
         self._run(self.last.batch + 1, slices, entries, plan, stages, executor)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,7 +136,7 @@ class ResultsTable:
         self._follow()
         before = self._chain[-1][1] if self._chain else ""
         commit = replace(commit, before=before)
-        sum = write_json(self._path(commit.batch), {f.name: getattr(commit, f.name) for f in fields(commit)})
+        sum = write_json(self._path(commit.batch), vars(commit))
         overwrite_json(self._last, {"batch": commit.batch, "xxh3": sum})
         with self._lock:
             if len(self._chain) == commit.batch:  # known without reading it

@@ -54,8 +54,10 @@ def added(one: Counts, other: Counts) -> Counts:
     """The sums of two counts, which mostly cover the same paths."""
     if not len(one) or not len(other):
         return one if len(one) else other
-    if np.array_equal(one[:, 0], other[:, 0]):
-        return np.column_stack((one[:, 0], one[:, 1:] + other[:, 1:]))
+    if len(one) == len(other) and (one[:, 0] == other[:, 0]).all():
+        both = one + other
+        both[:, 0] = one[:, 0]
+        return both
     both = np.concatenate((one, other))
     both = both[np.argsort(both[:, 0], kind="stable")]
     first = np.flatnonzero(np.append(True, both[1:, 0] != both[:-1, 0]))

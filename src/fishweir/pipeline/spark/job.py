@@ -23,7 +23,6 @@ from pyspark.sql.streaming import StreamingQuery
 from fishweir.evaluate.plan.plan import cached_plan
 from fishweir.pipeline.batch import MicroBatches
 from fishweir.pipeline.long_lived import LongLivedObjects
-from fishweir.pipeline.offsets import is_waiting
 from fishweir.pipeline.rehearsal import Rehearsal
 from fishweir.pipeline.spark.checkpoint import record_offsets, reset_checkpoint
 from fishweir.pipeline.spark.worker_pool import WorkerPool, WorkerPoolLost
@@ -122,7 +121,7 @@ class SparkJob:
             if not evaluated:
                 self._save()
                 self.pool.rest()
-                self.wakeup.wait(UNSETTLED if is_waiting(self.batches.home, self.batches.offsets) else AT_REST)
+                self.wakeup.wait(UNSETTLED if self.batches.must_settle else AT_REST)
 
     def _open_frame(self) -> None:
         """Starts Spark's query, which then waits for the end of the loop."""
