@@ -201,6 +201,27 @@ def test_state_stays_within_its_limit(tmp_path, clock, caplog):
     assert "the join state exceeds the limit of 0 MiB" in caplog.text
 
 
+def test_items_from_the_future_do_not_fill_the_state(tmp_path, clock):
+    """What they stand beside is dropped in time, so the limit does not reduce the lateness allowance."""
+    draw, sizes = random.Random(3), []
+    with testing.open(tmp_path / "home", clock, state_limit=200_000, idle_after=1e12) as weir:
+        weir.execute("""
+            create stream A (k int, t double) timestamp t; create stream B (k int, t double) timestamp t;
+            create query q as select A.k from A [range 20 seconds], B [range 20 seconds] where A.k = B.k;
+        """)
+        for step in range(0, 6_000, 100):
+            for stream in "AB":
+                times = [START + step + i - (draw.random() < 0.05) * draw.random() * 300 for i in range(100)]
+                times[50] += 1e9
+                weir.publish(stream, [{"k": draw.randint(0, 60), "t": time} for time in times])
+            clock.now = START + step + 100
+            weir.step()
+            sizes.append(weir.status().state_bytes)
+            assert weir.table.newest().level == 0
+        assert weir.status("q").missed == {}
+    assert max(sizes) < 200_000
+
+
 def test_old_versions_of_rows_are_dropped(tmp_path, clock):
     """A file that keeps changing: only versions within reach of the window are retained."""
     file = tmp_path / "rows.xml"

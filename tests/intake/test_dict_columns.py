@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from fishweir.algebra.nodes import StreamDefinition
 from fishweir.intake import dict_columns
 from fishweir.intake.dict_columns import MANY, CompiledReader, columns_of_dicts
-from fishweir.intake.dict_kernels import read_numbers
+from fishweir.intake.dict_kernels import AT_ONCE, read_numbers
 
 STREAM = StreamDefinition("S", columns=(("i", "int"), ("x", "double"), ("j", "int"), ("s", "string")))
 NUMBERS = StreamDefinition("S", columns=(("i", "int"), ("x", "double")))
 
 ints = st.integers(-(2**63), 2**63 - 1)
-good = st.fixed_dictionaries({"i": ints, "x": st.floats(), "j": ints, "s": st.text(max_size=3)})
+good = st.fixed_dictionaries({"i": ints, "x": st.floats() | ints, "j": ints, "s": st.text(max_size=3)})
 others = st.none() | st.booleans() | st.integers(2**63, 2**70) | st.floats() | st.text(max_size=3)
 bad = st.dictionaries(st.sampled_from(["i", "x", "j", "s", "y"]), others | ints)
 
@@ -54,6 +54,11 @@ def test_numbers_are_read_by_compiled_code() -> None:
     assert read is not None
     assert [one.tolist() for one in read] == [[item["i"] for item in items], [item["x"] for item in items]]
     assert read_numbers([], [("i", int)], 1) is not None
+    whole = read_numbers([{"x": 2**53}, {"x": 0.5}, {"x": -3}], [("x", float)], 1)
+    assert whole is not None
+    assert whole[0].tolist() == [2.0**53, 0.5, -3.0]
+    assert read_numbers([{"x": 2**53 + 1}], [("x", float)], 1) is None
+    assert read_numbers([{"x": True}], [("x", float)], 1) is None
     assert read_numbers(tuple(items), [("x", float)], 2) is not None
 
 
@@ -87,11 +92,19 @@ class Number(int): ...
         [("i", 1)],
         None,
     ],
-    ids=repr,
+    ids=lambda row: type(row).__name__,
 )
 def test_other_rows_are_left_to_the_interpreter(row: Any) -> None:
     assert read_numbers([{"i": 1}, row, {"i": 2}], [("i", int)], 1) is None
     assert read_numbers([{"i": 1}, {"i": 2}], [("i", int)], 1) is not None, "no error is left behind"
+
+
+def test_many_rows() -> None:
+    items = [{"i": at} for at in range(2 * AT_ONCE + 3)]
+    read = read_numbers(items, [("i", int)], 1)
+    assert read is not None
+    assert read[0].tolist() == [*range(len(items))]
+    assert read_numbers([*items, {"i": 0.5}], [("i", int)], 1) is None
 
 
 def test_references_are_not_kept() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from datetime import UTC, datetime
 from typing import Any
 
@@ -109,6 +109,12 @@ def test_a_table_with_an_unknown_column_is_refused() -> None:
 @pytest.mark.parametrize("items", [[], pa.table({"i": pa.array([], pa.int64())})])
 def test_no_items(items: Any) -> None:
     assert rows(items) == []
+
+
+@pytest.mark.parametrize("count", [3, TOGETHER + 1])
+def test_items_that_cannot_be_sliced(count: int) -> None:
+    items = [{"i": i, "s": str(i)} for i in range(count)]
+    assert rows(deque(items)) == rows(dict(enumerate(items)).values()) == rows(items)
 
 
 def one_by_one(items: list[Any]) -> list[dict[str, Any]]:

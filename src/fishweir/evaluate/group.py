@@ -212,7 +212,7 @@ class Needed(Protocol):
         """By stream, the watermark used for the decision. Older documents that arrive later may miss results."""
 
     def share(self, state: State | Outline) -> float:
-        """The fraction of a state that is needed, from 0 to 1. An estimate for an outline, but 0 and 1 are exact."""
+        """The fraction of a state that is needed, from 0 to 1. By an outline: 1 if any of it is needed."""
 
 
 class Stage:

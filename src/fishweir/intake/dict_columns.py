@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,8 @@ TOGETHER = 2_000
 """
 NUMBERS: dict[str, type] = {"int": int, "double": float}
 """Column types whose values are mostly of one type in Python."""
+logger = logging.getLogger("fishweir.intake")
+
 MANY = 100_000
 """The number of published dicts from which a process uses compiled code. Loading it takes a fifth of a second, so this
 is done in the background."""
@@ -31,6 +34,7 @@ Reader = Callable[[Sequence[Any], Sequence[tuple[str, type]], int], "list[NDArra
 def columns_of_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa.Array], Bad]:
     """The declared columns, with NULL for invalid values, and the reasons by row. Raises QueryError if an item is not a
     mapping."""
+    items = items if isinstance(items, list | tuple) else list(items)  # others cannot be sliced
     found = _numbers(stream, items)
     rest = [column for column in stream.columns if column[0] not in found]
     bad: Bad = {}
@@ -74,10 +78,13 @@ class CompiledReader:
         return self._reader
 
     def load(self) -> None:
-        from fishweir.intake.dict_kernels import read_numbers
+        try:
+            from fishweir.intake.dict_kernels import read_numbers
 
-        read_numbers([{"": 0}], [("", int)], 1)
-        self._reader = read_numbers
+            read_numbers([{"": 0}], [("", int)], 1)
+            self._reader = read_numbers
+        except Exception:  # the result is the same without it
+            logger.debug("compiled code for published dicts cannot be loaded", exc_info=True)
 
 
 _compiled = CompiledReader()

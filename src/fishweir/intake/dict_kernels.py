@@ -20,6 +20,11 @@ from fishweir.jit import interpreter_kernel, word_from
 
 Words = NDArray[np.int64]
 
+AT_ONCE = 100_000
+"""The number of rows that are read before other threads can run again: some milliseconds."""
+EXACT = 1 << 53
+"""Floats represent all integers up to this one."""
+
 _object = types.intp
 _item: Any = types.ExternalFunction("PyList_GetItem", _object(_object, types.intp))
 _size: Any = types.ExternalFunction("PyDict_Size", types.intp(_object))
@@ -44,42 +49,59 @@ TYPE = _place_of_type()
 
 @interpreter_kernel
 def _read(
-    rows: int, members: int, names: Words, kinds: Words, known: tuple[int, int], ints: Any, floats: Any, overflow: Words
-) -> int:
-    """Fills `ints` and `floats`, which share their memory, and returns the number of rows read: all, unless a row is
-    not as declared. `rows` is the address of a list, `names` and `kinds` are those of the columns and their types,
-    `known` those of the types of dicts and floats."""
-    width, count = ints.shape
-    for i in range(count):
+    rows: int,
+    first: int,
+    upto: int,
+    members: int,
+    names: Words,
+    kinds: Words,
+    known: tuple[int, int, int],
+    ints: Any,
+    floats: Any,
+    overflow: Words,
+) -> bool:
+    """Fills some rows of `ints` and `floats`, which share their memory; returns whether all of them are as declared.
+    `rows` is the address of a list, `names` and `kinds` are those of the columns and their types, `known` those of the
+    types dict, int and float."""
+    for i in range(first, upto):
         row = _item(rows, i)
         if row == 0 or word_from(np.uint64(row), TYPE) != known[0] or _size(row) != members:
             _clear()
-            return i
-        for j in range(width):
+            return False
+        for j in range(len(names)):
             value = _member(row, names[j])
-            if value == 0 or word_from(np.uint64(value), TYPE) != kinds[j]:
-                _clear()
-                return i
-            if kinds[j] == known[1]:
+            kind = 0 if value == 0 else word_from(np.uint64(value), TYPE)
+            if kind == known[2] and kinds[j] == kind:
                 floats[j, i] = _float(value)
-            else:
-                ints[j, i] = _int(value, overflow.ctypes.data)
+            elif kind == known[1]:
+                number = _int(value, overflow.ctypes.data)
                 if overflow[0] != 0:
-                    return i
-    return count
+                    return False
+                if kinds[j] == kind:
+                    ints[j, i] = number
+                elif -EXACT <= number <= EXACT:
+                    floats[j, i] = number
+                else:
+                    return False
+            else:
+                _clear()
+                return False
+    return True
 
 
 def read_numbers(items: Sequence[Any], columns: Sequence[tuple[str, type]], members: int) -> list[NDArray[Any]] | None:
     """The values of some columns, each an array of int64 or float64. None unless all items are dicts with this number
-    of members, and the values are floats, or ints of 64 bits, as declared."""
+    of members, and the values are ints of 64 bits, or floats or ints that a float represents, as declared."""
     if TYPE < 0:
         return None
     rows = list(items)  # nobody else can change it
     names = np.array([id(name) for name, _ in columns], np.int64)
     kinds = np.array([id(kind) for _, kind in columns], np.int64)
-    known, overflow = (id(dict), id(float)), np.zeros(1, np.int64)
+    known, overflow = (id(dict), id(int), id(float)), np.zeros(1, np.int64)
     ints = np.empty((len(columns), len(rows)), np.int64)
     floats = ints.view(np.float64)
-    if _read(id(rows), members, names, kinds, known, ints, floats, overflow) < len(rows):
-        return None
+    for first in range(0, len(rows), AT_ONCE):
+        upto = min(first + AT_ONCE, len(rows))
+        if not _read(id(rows), first, upto, members, names, kinds, known, ints, floats, overflow):
+            return None
     return [floats[at] if kind is float else ints[at] for at, (_, kind) in enumerate(columns)]

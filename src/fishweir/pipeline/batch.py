@@ -210,11 +210,11 @@ class MicroBatches:
             hidden=hidden,
         )
         self.table.commit(commit)
+        before, self.last, self.states = self.states, commit, states
+        self.offsets |= summary.offsets
         if self.shedder:
             self.shedder.took(summary.documents, sum(summary.shed.values()), commit.seconds, summary.matches)
-        remove_others(self.home.state, [*states, *self.states])
-        self.last, self.states = commit, states
-        self.offsets |= summary.offsets
+        remove_others(self.home.state, [*states, *before])
         self.on_commit()
 
     def commit_backfill(self, folder: Path, past: BackfillResult) -> None:
@@ -316,7 +316,7 @@ class MicroBatches:
         before = self.last
         offsets, now = {**self.offsets, **summary.offsets}, self.clock()
         files = [*self.states, *summary.state_files]
-        states = Retained(self.home.state, stages.stages, files, plan.dead)
+        states = Retained(self.home.state, stages.stages, files, plan.dead, self.state_limit)
         level = max(0, before.level - 1) if states.bytes < self.state_limit / 2 else before.level
         while True:
             watermarks = self.event_time.watermarks(watched, offsets, published, before, self.troubled, now, level)

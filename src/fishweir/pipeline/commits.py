@@ -53,7 +53,7 @@ class Commit:
     at: float = 0.0
     seconds: float = 0.0
     states: list[dict[str, Any]] = field(default_factory=list)
-    """The state retained after the micro-batch for joins with later documents (retained.StateFile)."""
+    """The state retained after the micro-batch for joins with later documents (states.StateFile)."""
     watermarks: dict[str, float] = field(default_factory=dict)
     """The watermark of each stream that joins read."""
     dropped_by: dict[str, float] = field(default_factory=dict)

@@ -9,6 +9,7 @@ micro-batches. A merge drops what no query needs any more. Each stage determines
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -25,27 +26,35 @@ SMALL = 1_000
 
 class Retained:
     """The state files of a home, including the last micro-batch's; `dropped` are queries whose windows no longer
-    count. Files are only read if their outlines are not enough.
+    count. Files are only read if their outlines are not enough: if more than times decides, or if there are more bytes
+    than the limit, since it then matters which share of them is needed.
     """
 
     def __init__(
-        self, folder: Path, stages: Mapping[str, Stage], files: Sequence[StateFile], dropped: Collection[int] = ()
+        self,
+        folder: Path,
+        stages: Mapping[str, Stage],
+        files: Sequence[StateFile],
+        dropped: Collection[int] = (),
+        limit: float = math.inf,
     ) -> None:
         self.folder, self.stages, self.dropped = folder, stages, dropped
         self.files = [self._outlined(file) for file in files]
-        read = {kind for kind, stage in stages.items() if not stage.takes_outlines}
-        read |= {kind for file in self.files for kind, outline in _outlines(file) if outline is None}
+        self.bytes = sum(file.bytes for file in files)
+        without = {kind for file in self.files for kind, outline in _outlines(file) if outline is None}
+        read = {
+            kind for kind, stage in stages.items() if kind in without or not stage.takes_outlines or self.bytes > limit
+        }
         self.states = [self._known(file, read) for file in self.files]
         """By kind, the state of each file, or its outline if that is enough."""
-        self.bytes = sum(file.bytes for file in files)
         self._shares: tuple[Mapping[str, Needed], list[float]] = {}, []
 
     def _outlined(self, file: StateFile) -> StateFile:
         return file if file.outlines is not None else file.with_outlines(self._read(file))
 
     def _known(self, file: StateFile, read: Collection[str]) -> Mapping[str, State | Outline]:
-        known = {kind: outline for kind, outline in _outlines(file) if outline is not None and kind not in read}
-        return known if len(known) == len(_outlines(file)) else {**self._read(file), **known}
+        known = {kind: outline for kind, outline in _outlines(file) if kind in self.stages and outline is not None}
+        return {**known, **self._read(file)} if any(kind in read for kind, _ in _outlines(file)) else known
 
     def _read(self, file: StateFile) -> Mapping[str, State]:
         return listed_states(self.folder, file.name, file.seal)

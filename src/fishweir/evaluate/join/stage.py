@@ -106,7 +106,8 @@ class JoinStage(Stage):
     ) -> NeededDocuments:
         waits = [wait for part in self.parts for wait in part.waits(dropped)]
         runs = [state for state in states if isinstance(state, Run)]
-        streams = {stream for state in states if isinstance(state, Run | Outline) for stream in state.spans}
+        streams = {stream for run in runs for stream in run.times_by_stream}
+        streams |= {stream for state in states if isinstance(state, Outline) for stream in state.newest}
         used: dict[int, float] = {}
         oldest = {stream: _oldest_needed(stream, waits, watermarks, runs, used) for stream in streams}
         needed = NeededDocuments(oldest, used)
@@ -227,14 +228,15 @@ class NeededDocuments:
 
     def share(self, state: State | Outline) -> float:
         if isinstance(state, Outline):
-            return self.count(state) / max(1, len(state))
+            return float(any(newest >= self.oldest.get(stream, np.inf) for stream, newest in state.newest.items()))
         assert isinstance(state, Run)
         kept = self.count(state) + (int(self.versions(state).sum()) if len(state.versions) else 0)
         return kept / max(1, len(state) + len(state.versions))
 
-    def count(self, documents: Run | Outline) -> float:
-        """The number of some documents among them."""
-        return sum(documents.count_since(stream, self.oldest.get(stream, np.inf)) for stream in documents.spans)
+    def count(self, run: Run) -> int:
+        """The number of a run's documents among them."""
+        times = ((own, self.oldest.get(stream, np.inf)) for stream, own in run.times_by_stream.items())
+        return sum(len(own) - (0 if own[0] >= oldest else int(own.searchsorted(oldest))) for own, oldest in times)
 
 
 @dataclass(frozen=True)

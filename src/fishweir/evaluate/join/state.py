@@ -22,7 +22,7 @@ from fishweir.evaluate.group import origin_of
 from fishweir.evaluate.join.hashes import Hashes, combine, hash_order
 from fishweir.evaluate.join.rows.row_kernels import take_lists
 from fishweir.evaluate.join.variables import Variable
-from fishweir.evaluate.outline import Outline, Span
+from fishweir.evaluate.outline import Outline
 from fishweir.evaluate.witnesses.path_tables import Path, PathTable
 
 FEW_CLASSES = 4
@@ -183,19 +183,10 @@ class Run:
         """Sorted times of each stream. Retention reads them in every micro-batch, so they are computed once."""
         return {stream: _ascending(times) for stream, times in by_key(self.streams, self.times).items()}
 
-    @cached_property
-    def spans(self) -> dict[int, Span]:
-        times = self.times_by_stream.items()
-        return {stream: Span(len(own), float(own[0]), float(own[-1])) for stream, own in times}
-
     @property
     def outline(self) -> Outline | None:
-        return None if len(self.versions) else Outline(self.spans)
-
-    def count_since(self, stream: int, time: float) -> int:
-        """The number of documents of a stream from a time on."""
-        times = self.times_by_stream[stream]
-        return len(times) - (0 if times[0] >= time else int(times.searchsorted(time)))
+        times = self.times_by_stream.items()
+        return None if len(self.versions) else Outline({stream: float(own[-1]) for stream, own in times})
 
     @cached_property
     def counted_times(self) -> dict[int, NDArray[np.float64]]:

@@ -123,15 +123,14 @@ class _PoolJob:
         return bool(self._connections)
 
     def run(self, pickled: Sequence[bytes]) -> list[Summary]:
-        """Gives each task a new call as soon as it has answered the previous one. If no more calls are left, the order
-        of the answers does not matter."""
+        """Gives each task a new call as soon as it has answered the previous one."""
         waiting, busy, answers = list(reversed(pickled)), set[Connection](), []
         try:
             while waiting or busy:
                 for line in self._free(busy)[: len(waiting)]:
                     line.send_bytes(waiting.pop())
                     busy.add(line)
-                for ready in wait(list(busy)) if waiting else list(busy):
+                for ready in wait(list(busy)) if len(busy) > 1 else list(busy):
                     assert isinstance(ready, Connection)
                     answers.append(ready.recv())
                     busy.remove(ready)
