@@ -180,17 +180,13 @@ class PlacedBundle:
 
 class State(Protocol):
     """The state of a stage for some documents: declared columns, written once and mapped by each task that probes
-    it."""
+    it. A state may have an `outline`, unless more than the times of its documents decides whether it is needed."""
 
     def __len__(self) -> int: ...
 
     @property
     def newest(self) -> float:
         """The time of the newest document."""
-
-    @property
-    def outline(self) -> Outline | None:
-        """None if more than the times of its documents decides whether it is needed."""
 
     def arrays(self) -> dict[str, Any]: ...
 

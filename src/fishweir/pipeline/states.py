@@ -56,7 +56,7 @@ class StateFile:
         return {"name": self.name, "documents": self.documents, "bytes": self.bytes, "seal": self.seal}
 
     def with_outlines(self, states: Mapping[str, State]) -> StateFile:
-        return replace(self, outlines={kind: state.outline for kind, state in states.items()})
+        return replace(self, outlines={kind: getattr(state, "outline", None) for kind, state in states.items()})
 
 
 SealedNames = tuple[tuple[str, str], ...]

@@ -103,10 +103,6 @@ class DistinctState:
     def newest(self) -> float:
         return float(max(one.times.max(initial=-np.inf) for one in (self.candidates, self.firsts)))
 
-    @property
-    def outline(self) -> None:
-        return None
-
     def arrays(self) -> dict[str, Any]:
         parts = (("candidates", self.candidates), ("firsts", self.firsts))
         return {f"{name}.{field.name}": getattr(part, field.name) for name, part in parts for field in fields(part)}
