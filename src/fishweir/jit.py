@@ -115,6 +115,23 @@ put_word: Any = numba.extending.intrinsic(_put_word)
 """Writes a number to eight bytes of an array from an index on. The caller ensures that they exist."""
 
 
+def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        elements = context.make_array(signature.args[0])(context, builder, args[0])
+        at = builder.bitcast(builder.gep(elements.data, [args[1]]), ir.IntType(8).as_pointer())
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [at.type, word, word, word])
+        into_all_caches = [ir.Constant(word, value) for value in (0, 3, 1)]
+        builder.call(builder.module.declare_intrinsic("llvm.prefetch", [at.type], kind), [at, *into_all_caches])
+        return context.get_dummy_value()
+
+    return numba.types.void(array, numba.types.int64), emit
+
+
+prefetch: Any = numba.extending.intrinsic(_prefetch)
+"""Begins to load an element of an array into the processor's cache, by its place in the array as a whole."""
+
+
 def _bytes_at(typing_context: Any, address: Any, size: Any) -> Any:
     kind = numba.types.Array(numba.types.uint8, 1, "C")
     fill: Any = arrayobj.populate_array

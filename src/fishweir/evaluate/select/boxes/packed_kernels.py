@@ -16,9 +16,11 @@ import numpy.typing as npt
 from fishweir.evaluate.select.boxes.matches import Numbers, Offsets
 from fishweir.evaluate.select.boxes.packed_order import FAN_OUT, Codes
 from fishweir.evaluate.select.boxes.regions import Keys
-from fishweir.jit import kernel, trailing_zeros
+from fishweir.jit import kernel, prefetch, trailing_zeros
 
 GATHER = np.uint64(0x0102040810204080)
+LINE = 32
+"""The number of codes in a line of the processor's cache."""
 TOGETHER = 64
 """The number of binary searches that are interleaved."""
 
@@ -111,7 +113,7 @@ def list_matches(
     offsets: Offsets,
 ) -> tuple[int, int]:
     """Writes the numbers of one tuple after another, in the given order, while there is room."""
-    levels = len(bases) - 1
+    levels, size = len(bases) - 1, len(keys[0]) * FAN_OUT
     stack = np.empty(levels * FAN_OUT + 1, dtype=np.int64)
     depth_of = np.empty(levels * FAN_OUT + 1, dtype=np.int64)
     inside = np.zeros(FAN_OUT, dtype=np.uint8)
@@ -128,9 +130,13 @@ def list_matches(
             left, first = bits_of(eights), block * FAN_OUT
             if depth + 1 < levels:
                 while left != np.uint64(0):
-                    stack[top], depth_of[top] = first + trailing_zeros(left), depth + 1
+                    child = first + trailing_zeros(left)
+                    stack[top], depth_of[top] = child, depth + 1
                     top += 1
                     left &= left - one
+                    for line in range((bases[depth + 1] + child) * size, (bases[depth + 1] + child + 1) * size, LINE):
+                        prefetch(lows, line)
+                        prefetch(highs, line)
                 continue
             if position + FAN_OUT > len(numbers):
                 return row, before
