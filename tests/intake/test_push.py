@@ -114,6 +114,7 @@ def test_no_items(items: Any) -> None:
 @pytest.mark.parametrize("count", [3, TOGETHER + 1])
 def test_items_that_cannot_be_sliced(count: int) -> None:
     items = [{"i": i, "s": str(i)} for i in range(count)]
+    items[0] = {"i": "x"}
     assert rows(deque(items)) == rows(dict(enumerate(items)).values()) == rows(items)
 
 

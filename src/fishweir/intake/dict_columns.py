@@ -33,8 +33,7 @@ Reader = Callable[[Sequence[Any], Sequence[tuple[str, type]], int], "list[NDArra
 
 def columns_of_dicts(stream: StreamDefinition, items: Sequence[Any]) -> tuple[list[pa.Array], Bad]:
     """The declared columns, with NULL for invalid values, and the reasons by row. Raises QueryError if an item is not a
-    mapping."""
-    items = items if isinstance(items, list | tuple) else list(items)  # others cannot be sliced
+    mapping. The items must support slices."""
     found = _numbers(stream, items)
     rest = [column for column in stream.columns if column[0] not in found]
     bad: Bad = {}
@@ -83,8 +82,8 @@ class CompiledReader:
 
             read_numbers([{"": 0}], [("", int)], 1)
             self._reader = read_numbers
-        except Exception:  # the result is the same without it
-            logger.debug("compiled code for published dicts cannot be loaded", exc_info=True)
+        except Exception as error:  # the results are the same without it
+            logger.warning("published dicts are converted without compiled code, which cannot be loaded: %s", error)
 
 
 _compiled = CompiledReader()

@@ -11,7 +11,7 @@ import logging
 import math
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,7 @@ from fishweir.pipeline.walk_counters import add_walk_counters, save_walk_counter
 from fishweir.pipeline.worker import MatchTask
 from fishweir.records import dataclass
 from fishweir.sealed import verify
+from fishweir.shedding.decision import StreamShed
 
 logger = logging.getLogger("fishweir.time")
 
@@ -154,34 +155,11 @@ class MicroBatches:
         shared, hidden = shared_folder(batch), self.between.hidden(self, plan.version)
         folder = self.table.folder / shared
         shedding = self.shedder.decide(batch, plan.version, waiting) if self.shedder else {}
-        task = MatchTask(
-            self.home.streams,
-            self.home.plan,
-            plan.segments,
-            folder,
-            self.table.sets,
-            self.home.state,
-            plan.version,
-            batch,
-            self.event_time.marks(watched),
-            shedding,
-            counts=self.counting(),
-        )
         entries = sum(one.upto - one.after for one in slices)
         parts = spread(slices, self.parts.count(entries, executor.parallelism))
-        probe = ProbeTask(
-            self.home.plan,
-            plan.segments,
-            self.home.state,
-            (),
-            sealed_names(self.states),
-            folder,
-            self.table.sets,
-            1,
-            batch,
-        )
+        match, probe = self._tasks(batch, plan, folder, watched, shedding)
         sent = time.perf_counter()
-        summary = run_stages(executor, task, probe, parts, partial(self._check_written, folder=folder))
+        summary = run_stages(executor, match, probe, parts, partial(self._check_written, folder=folder))
         self.parts.took(entries, summary.seconds, time.perf_counter() - sent, len(parts))
         self.event_time.add(summary.lateness)
         states, level, watermarks = self._retain(summary, plan, stages, batch, watched, published)
@@ -216,6 +194,24 @@ class MicroBatches:
             self.shedder.took(summary.documents, sum(summary.shed.values()), commit.seconds, summary.matches)
         remove_others(self.home.state, [*states, *before])
         self.on_commit()
+
+    def _tasks(
+        self,
+        batch: int,
+        plan: PlanInForce,
+        folder: Path,
+        watched: Iterable[int],
+        shedding: Mapping[int, StreamShed],
+    ) -> tuple[MatchTask, ProbeTask]:
+        """The tasks of both stages, which write results to the folder."""
+        home, sets = self.home, self.table.sets
+        marks, counts = self.event_time.marks(watched), self.counting()
+        match = MatchTask(
+            home.streams, home.plan, plan.segments, folder, sets, home.state, plan.version, batch, marks, shedding,
+            counts=counts,
+        )  # fmt: skip
+        old = sealed_names(self.states)
+        return match, ProbeTask(home.plan, plan.segments, home.state, (), old, folder, sets, parts=1, batch=batch)
 
     def commit_backfill(self, folder: Path, past: BackfillResult) -> None:
         """Commits the results of a backfill; `folder` contains its files."""

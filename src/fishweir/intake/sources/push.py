@@ -108,6 +108,7 @@ def _tuples(stream: StreamDefinition, items: Any, given: dict[str, Any], now: fl
         arrays, bad = _from_table(stream, table)
         raw: Callable[[int], bytes] = lambda row: _json(table.slice(row, 1).to_pylist()[0])  # noqa: E731
     else:
+        items = items if isinstance(items, list | tuple) else list(items)  # others need not support slices or indexes
         arrays, bad = columns_of_dicts(stream, items)
         raw = lambda row: _json(items[row])  # noqa: E731
     return tuple_batch(stream, arrays, bad, raw, now, given)
